@@ -31,17 +31,20 @@ _LOSSES = (0.0, 0.005, 0.02, 0.05)
 
 
 class BudgetSpentError(Exception):
-    """The search has visited as many rows as it may."""
+    """A search needs to visit more rows than its budget has left."""
 
 
 class Budget:
-    """Rows that may still be visited."""
+    """The number of rows that a search may still visit, as `left`."""
 
     def __init__(self, rows: int = DEFAULT_BUDGET) -> None:
         self.left = rows
 
     def spend(self, visits: int) -> None:
-        """Take rows off the budget; raise `BudgetSpentError`, which stops the search, where fewer are left."""
+        """Subtract `visits` from the budget.
+
+        If fewer are left, raise `BudgetSpentError` instead, which stops the search.
+        """
         if visits > self.left:
             raise BudgetSpentError
         self.left -= visits
@@ -52,7 +55,10 @@ _shared_budget: ContextVar[Budget | None] = ContextVar("shared_budget", default=
 
 @contextmanager
 def shared_budget(rows: int = DEFAULT_BUDGET) -> Iterator[None]:
-    """Let all searches within the `with` statement share a budget of `rows` rows, instead of one for each."""
+    """Let all searches within the `with` statement share a budget of `rows` rows.
+
+    Without it, every search has its own.
+    """
     token = _shared_budget.set(Budget(rows))
     try:
         yield
@@ -61,13 +67,16 @@ def shared_budget(rows: int = DEFAULT_BUDGET) -> Iterator[None]:
 
 
 def search_budget() -> Budget:
-    """Return the budget that searches share, or else a new one."""
+    """Return the budget that `shared_budget` has set, else a new budget of the default size."""
     return _shared_budget.get() or Budget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alignment:
-    """Gold column i maps to predicted column `columns[i]`; `matched` rows agree; none is better if `is_proven`."""
+    """A mapping of gold columns to predicted columns: gold column i to predicted column `columns[i]`.
+
+    `matched` is the number of rows that match under it. `is_proven` says that no other alignment matches more.
+    """
 
     columns: tuple[int, ...]
     matched: int
@@ -77,12 +86,13 @@ class Alignment:
 def best_alignment(
     gold: Columns, predicted: Columns, *, pinned: int = 0, guesses: Sequence[tuple[int, ...]] = ()
 ) -> Alignment:
-    """Align gold columns with as many predicted columns or more, so that the most rows match.
+    """Return an alignment of gold's columns with predicted columns under which the most rows match.
 
-    Cells are ints, and equal ints are equal cells. Matching rows are those of the multiset intersection of gold's rows
-    and predicted's rows projected on the aligned columns. The first `pinned` columns are aligned with themselves. Of
-    alignments that match equally many rows, the first that is found counts; `guesses`, by default the one by position,
-    come first. Past the budget, the best alignment found so far is returned with `is_proven` False.
+    There are at least as many predicted columns as gold columns. Cells are ints, and equal ints are equal cells.
+    Matching rows are the multiset intersection of gold's rows with predicted's rows projected on the aligned columns.
+    The first `pinned` gold columns are aligned with the columns of the same positions. Of alignments that match equally
+    many rows, the first that is found counts; `guesses`, by default the alignment by position, come first. If the
+    budget ends, return the best alignment so far with `is_proven` False.
     """
     search = _Search(gold, predicted, pinned, search_budget())
     search.keep_best(guesses or [tuple(range(len(gold)))])
@@ -96,7 +106,10 @@ def best_alignment(
 
 
 def equal_alignments(gold: Columns, predicted: Columns, columns: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield an alignment, and up to MAX_TIES others that match at least as many rows, within a budget of their own."""
+    """Yield the alignment `columns`, then up to MAX_TIES others that match at least as many rows.
+
+    The search has its own small budget, and stops without an error at its end.
+    """
     yield columns
     search = _Search(gold, predicted, 0, Budget(TIE_BUDGET))
     search.need = search.matched(columns)
@@ -108,9 +121,9 @@ def equal_alignments(gold: Columns, predicted: Columns, columns: tuple[int, ...]
 def whole_alignment(
     gold: Columns, predicted: Columns, *, pinned: int, budget: Budget | None = None
 ) -> Alignment | None:
-    """Align columns so that every predicted row matches a gold row of its own; None if no alignment does.
+    """Return an alignment under which every predicted row matches a different gold row; None if no alignment does.
 
-    When the budget is spent, an alignment of which no match is known is returned, with `is_proven` False.
+    If the budget ends first, return the alignment by position with `matched` 0 and `is_proven` False.
     """
     try:
         columns = next(whole_alignments(gold, predicted, pinned=pinned, budget=budget or search_budget()), None)
@@ -129,11 +142,12 @@ def whole_alignments(
     kinds: Sequence[Sequence[int]] | None = None,
     narrowed: Callable[[Options], Options] | None = None,
 ) -> Iterator[tuple[int, ...]]:
-    """Yield alignments under which every predicted row matches a gold row of its own.
+    """Yield all alignments under which every predicted row matches a different gold row.
 
-    The one by position and `guesses` are tried before any search. Columns of gold, and of predicted, that are of one of
-    `kinds` (by default, of the same cells) are interchangeable: one order of them is tried, within the options that
-    `narrowed` leaves. Raise BudgetSpentError if the budget ends.
+    The alignment by position and `guesses` are tried before the search. Of interchangeable columns, the search tries
+    only one order. `kinds` are numbers for gold's and for predicted's columns, equal for interchangeable columns; by
+    default these are columns with the same cells. `narrowed` returns the options that the search may use. Raise
+    `BudgetSpentError` if the budget ends.
     """
     if len(predicted) < len(gold) or len(gold[0]) < len(predicted[0]):
         return
@@ -158,14 +172,17 @@ class _Leaf(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """The rows of one table that may still match, by position, and the class of each."""
+    """The positions of a table's rows that may still match, and for each of them the number of its class.
+
+    Rows are of one class if they agree in all columns that are aligned so far.
+    """
 
     rows: Sequence[int]
     classes: Sequence[int]
 
 
 class _Split(NamedTuple):
-    """Both sides, and how many of their rows match so far."""
+    """The rows of both sides in classes, and an upper bound of how many of them can match."""
 
     gold: _Side
     predicted: _Side
@@ -173,7 +190,10 @@ class _Split(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A partial alignment, and the predicted columns that open gold columns may take."""
+    """A node of the search: gold columns with their predicted columns, and options for each gold column still open.
+
+    `split` contains the rows in classes by the aligned columns.
+    """
 
     columns: dict[int, int]
     options: Options
@@ -181,7 +201,10 @@ class _Node(NamedTuple):
 
 
 class _Search:
-    """A search for leaves that match at least `need` rows, which may rise meanwhile; `best` is the best one so far."""
+    """A depth-first search for alignments that match at least `need` rows.
+
+    Callers may raise `need` during the search. `best` is the best alignment so far.
+    """
 
     def __init__(
         self,
@@ -200,7 +223,7 @@ class _Search:
         self._distinct = [len(set(column)) for column in gold]
 
     def matched(self, columns: Sequence[int]) -> int:
-        """Return how many rows match where gold column i is aligned with predicted `columns[i]`; costs no budget."""
+        """Return how many rows match if gold column i is aligned with predicted column `columns[i]`; uses no budget."""
         return _shared(self._gold_rows, Counter(zip(*(self.predicted[j] for j in columns), strict=True)))
 
     @cached_property
@@ -209,7 +232,10 @@ class _Search:
 
     @cached_property
     def root(self) -> _Split:
-        """Rows classed by their pinned cells and, where every column takes part, by their other cells in any order."""
+        """The split before the search aligns columns: rows are of one class if their pinned cells agree.
+
+        If both tables have equally many columns, the other cells must agree, too, in any order.
+        """
         keys = []
         for table in (self.gold, self.predicted):
             rows = zip(*table, strict=True)
@@ -220,21 +246,27 @@ class _Search:
         return _split(range(len(keys[0])), keys[0], range(len(keys[1])), keys[1])
 
     def keep_best(self, guesses: Iterable[tuple[int, ...]]) -> None:
-        """Keep the first of `guesses` and the best alignment so far that match the most rows."""
+        """Set `best` to the alignment that matches the most rows, of `best` and `guesses`; uses no budget."""
         leaves = [_Leaf(columns, self.matched(columns)) for columns in guesses]
         self.best = max(self.best, *leaves, key=lambda leaf: leaf.matched)
 
     def maximise(self) -> None:
-        """Find an alignment that matches as many rows as any."""
+        """Set `best` to an alignment that matches as many rows as any.
+
+        Raise `BudgetSpentError` if the budget ends first.
+        """
         ceiling = self.root.bound
         if self.best.matched == ceiling or self._improve(ceiling):
             return
-        ceiling = min(ceiling, *map(max, self._pairs.values()))
+        ceiling = min(ceiling, *map(max, self._pair_bounds.values()))
         if not any(self._improve(ceiling - int(ceiling * loss)) for loss in _LOSSES):
             self._improve(0)
 
     def _improve(self, need: int) -> bool:
-        """Find the best leaf with at least `need` rows and more than the best one so far; tell if there is one."""
+        """Set `best` to the best alignment that matches at least `need` rows, and return whether it changed.
+
+        Only alignments that match more rows than the previous `best` count.
+        """
         self.need = max(need, self.best.matched + 1)
         before = self.best
         for leaf in self.leaves(self.options()):
@@ -243,7 +275,10 @@ class _Search:
         return self.best is not before
 
     def options(self) -> Options:
-        """Return the predicted columns with which an open gold column can match `need` rows, and maybe some others."""
+        """Return, for each gold column that is not pinned, the predicted columns that it may be aligned with.
+
+        All predicted columns with which it can match `need` rows are included, and perhaps others.
+        """
         open_gold, open_predicted = (range(self.pinned, len(table)) for table in (self.gold, self.predicted))
         gold, predicted, _ = self.root
         if self.need == len(gold.rows) == len(predicted.rows):
@@ -252,13 +287,13 @@ class _Search:
                 same[hash(tuple(sorted(self._keys(predicted, self.predicted[j]))))].append(j)
             return {i: [*same[hash(tuple(sorted(self._keys(gold, self.gold[i]))))]] for i in open_gold}
         return {
-            i: [j for j, bound in zip(open_predicted, self._pairs[i], strict=True) if bound >= self.need]
+            i: [j for j, bound in zip(open_predicted, self._pair_bounds[i], strict=True) if bound >= self.need]
             for i in open_gold
         }
 
     @cached_property
-    def _pairs(self) -> dict[int, list[int]]:
-        """How many rows at most can match where an open gold column is aligned with each open predicted column."""
+    def _pair_bounds(self) -> dict[int, list[int]]:
+        """For each gold column that is not pinned: how many rows can match at most with each such predicted column."""
         gold, predicted, _ = self.root
         columns = self.predicted[self.pinned :]
         self.budget.spend(2 * (len(self.gold) * len(gold.rows) + len(columns) * len(predicted.rows)))
@@ -271,7 +306,10 @@ class _Search:
         return pairs
 
     def leaves(self, options: Options) -> Iterator[_Leaf]:
-        """Yield alignments within `options` that match at least `need` rows; one of those that are alike."""
+        """Yield complete alignments within `options` that match at least `need` rows, with their number of rows.
+
+        Of alignments that differ only by interchangeable columns, one is yielded.
+        """
         pinned = {i: i for i in range(self.pinned)}
         stack = [(_Node(pinned, options, self.root), dict[int, int](), self.root.bound)]
         while stack:
@@ -288,9 +326,9 @@ class _Search:
             stack += [(node, {i: j}, bound) for bound, j in ranked]  # the most promising one last
 
     def _settled(self, node: _Node, pairs: dict[int, int]) -> _Node | None:
-        """Align `pairs` as well, and then columns that have one kind of options left.
+        """Return a node in which `pairs` are aligned, and then gold columns whose options are interchangeable.
 
-        Return None if no alignment of the other columns can match enough rows.
+        Return None if no completion of the node can match `need` rows.
         """
         columns, options, split = node
         while True:
@@ -319,14 +357,14 @@ class _Search:
                 return _Node(columns, options, split)
 
     def _bounds(self, split: _Split, i: int, choices: Sequence[int]) -> list[int]:
-        """Return how many rows match where gold column i is aligned as well, with each of `choices`."""
+        """Return how many rows can match if gold column i is aligned as well, for each column in `choices`."""
         gold, predicted, _ = split
         self.budget.spend(len(gold.rows) + len(choices) * (_CANDIDATE + len(predicted.rows)))
         counts = Counter(self._keys(gold, self.gold[i]))
         return [_shared(counts, Counter(self._keys(predicted, self.predicted[j]))) for j in choices]
 
     def _refined(self, split: _Split, i: int, j: int) -> _Split:
-        """Return the classes where gold column i is aligned as well, with predicted column j."""
+        """Return a split whose classes are divided further by the cells of gold column i and predicted column j."""
         gold, predicted, _ = split
         self.budget.spend(len(gold.rows) + len(predicted.rows))
         keys, other_keys = self._keys(gold, self.gold[i]), self._keys(predicted, self.predicted[j])
@@ -340,9 +378,9 @@ class _Search:
         return list({self.kinds[j]: j for j in reversed(choices)}.values())
 
     def same_columns(self) -> tuple[int, ...]:
-        """Guess an alignment: each gold column with a predicted one of the same cells, else with one that is left.
+        """Return a guessed alignment: gold columns with predicted columns of the same cells in any order.
 
-        This costs no budget.
+        Gold columns without such a partner get the predicted columns that are left, in order. This uses no budget.
         """
         waiting = defaultdict[tuple[int, ...], list[int]](list)
         for j in reversed(range(self.pinned, len(self.predicted))):
@@ -356,18 +394,21 @@ class _Search:
 
 
 def numbered(columns: Iterable[Hashable]) -> list[int]:
-    """Return a number for each column, the same for columns that are equal."""
+    """Return a number for each column, counted from 0; equal columns have the same number."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(column, len(numbers)) for column in columns]
 
 
 def _shared(counts: Counter[Key], other_counts: Counter[Key]) -> int:
-    """Return the size of the multiset intersection."""
+    """Return the size of the multiset intersection of two counters."""
     return sum([min(counts[key], other_counts[key]) for key in counts.keys() & other_counts.keys()])
 
 
 def _split(rows: Sequence[int], keys: Sequence[Key], other_rows: Sequence[int], other_keys: Sequence[Key]) -> _Split:
-    """Group rows into classes by key; a row whose key the other side lacks cannot match and is dropped."""
+    """Return the split of two sides by the keys of their rows; rows with a key that only one side has are dropped.
+
+    `rows` and `other_rows` are the positions that belong to the keys.
+    """
     counts, other_counts = Counter(keys), Counter(other_keys)
     names = {key: name for name, key in enumerate(key for key in counts if key in other_counts)}
     sides = [

@@ -39,11 +39,12 @@ def rename_blank_nodes(
     columns: Sequence[int] | None = None,
     merged: Callable[[], Mapping[Hashable, Hashable]] = dict,
 ) -> tuple[Sequence[Cells], bool]:
-    """Return predicted rows with blank nodes named after gold's, and whether no better names can have been missed.
+    """Return predicted rows in which blank nodes have the names of matching gold nodes, and whether that is proven.
 
-    Nodes without a partner get names of their own. `columns` are the predicted columns that gold's are compared with,
-    None if any may be. `merged` returns one value for cells that are equal without being the same, such as numbers
-    within the tolerance.
+    The flag is False if a budget ended the search, so that better names may exist. Nodes without a partner get names
+    that gold does not use. `columns` are the predicted columns that gold's columns are compared with, None if they may
+    be any. `merged` returns a common value for cells that are equal without being the same, such as numbers within the
+    tolerance.
     """
     nodes = _nodes(predicted)
     if not nodes or Counter(gold) == Counter(predicted):
@@ -66,9 +67,9 @@ def rename_blank_nodes(
 
 
 def _aligned_names(gold: Sequence[Cells], predicted: Sequence[Cells]) -> tuple[Names | None, bool]:
-    """Return names that make the tables equal under some alignment of columns, and whether none can have been missed.
+    """Return names under which the tables are equal in some alignment of columns, and whether the search was complete.
 
-    The names are None if no alignment has any.
+    The names are None if there is no such alignment among those that were tried.
     """
     expected = Counter(gold)
     visits = MAX_VISITS
@@ -86,7 +87,10 @@ def _aligned_names(gold: Sequence[Cells], predicted: Sequence[Cells]) -> tuple[N
 
 
 def _alignments(gold: Sequence[Cells], predicted: Sequence[Cells]) -> Iterator[tuple[int, ...]]:
-    """Yield for each gold column a predicted one that holds the same cells but for blank nodes, in all ways."""
+    """Yield all alignments in which each predicted column has the same cells as its gold column but for blank nodes.
+
+    There are none if the tables differ in their number of rows or columns.
+    """
     if len(gold) != len(predicted) or len(gold[0]) != len(predicted[0]):
         return
     gold_cells, predicted_cells = (
@@ -119,7 +123,10 @@ def _nodes(rows: Iterable[Cells]) -> list[BlankNode]:
 
 
 def _with_parts(rows: Iterable[Sequence[Hashable]]) -> list[Cells]:
-    """Return rows with a node for each triple term that holds blank nodes, and rows of these nodes with their parts."""
+    """Return rows in which triple terms with blank nodes are replaced by blank nodes of their own.
+
+    A row is appended for the subject, the predicate and the object of each replaced term.
+    """
     nodes: dict[TripleTerm, BlankNode] = {}
     parts: list[Cells] = []
 
@@ -137,19 +144,23 @@ def _with_parts(rows: Iterable[Sequence[Hashable]]) -> list[Cells]:
 
 @dataclass(slots=True)
 class _Component:
-    """Nodes that rows connect, with their colours, and those rows."""
+    """Blank nodes that are connected by common rows, with the colour of each node, and these rows."""
 
     colours: Colours = field(default_factory=dict)
     rows: list[Cells] = field(default_factory=list)
 
     @property
     def key(self) -> tuple[Hashable, ...]:
-        """A key that is equal for parts that may be the same."""
+        """A key that components have in common if they may be isomorphic."""
         return len(self.rows), *sorted(self.colours.values())
 
 
 class _Search:
-    """A search for the names of predicted's nodes."""
+    """A search for the gold node that each predicted node stands for.
+
+    `positional` says that the order of columns counts. `visits_left` is negative once the search has used up its
+    budget.
+    """
 
     def __init__(self, sides: Sides, positional: bool, visits: int = MAX_VISITS) -> None:
         self._sides = sides
@@ -158,7 +169,10 @@ class _Search:
         self._known = count()
 
     def names(self) -> Names:
-        """Return a gold node for each predicted one that has a partner."""
+        """Return a gold node for each predicted node that has a partner.
+
+        Nodes whose components have no isomorphic partner are paired by equal labels, then in their order.
+        """
         start = tuple(dict.fromkeys(_nodes(rows), 0) for rows in self._sides)
         colours = self._refined(self._sides, (start[0], start[1]))
         golds, predicted = (_parts(rows, side) for rows, side in zip(self._sides, colours, strict=True))
@@ -178,7 +192,10 @@ class _Search:
         return names | by_label | dict(zip((node for node in unnamed if node not in by_label), unpaired, strict=False))
 
     def _partners(self, golds: Iterable[_Component], predicted: Iterable[_Component]) -> Iterator[Names | None]:
-        """Yield the names of each predicted part by the first free gold part that is the same; None without one."""
+        """Yield, for each predicted component, its names by the first free gold component that is isomorphic.
+
+        Else None.
+        """
         free: defaultdict[tuple[Hashable, ...], list[_Component]] = defaultdict(list)
         for part in golds:
             free[part.key].append(part)
@@ -193,7 +210,10 @@ class _Search:
             yield names
 
     def _same(self, gold: _Component, predicted: _Component) -> Names | None:
-        """Return the names by which two parts of equal keys are the same; None if they are not."""
+        """Return the names under which two components with equal keys are isomorphic; None if they are not.
+
+        Past the budget, nodes of the same colour are paired in their order instead.
+        """
         by_colour: defaultdict[int, tuple[list[BlankNode], list[BlankNode]]] = defaultdict(lambda: ([], []))
         for place, part in enumerate((gold, predicted)):
             for node, colour in part.colours.items():
@@ -215,7 +235,10 @@ class _Search:
         return None
 
     def _same_around(self, gold: _Component, predicted: _Component, unique: Names) -> Names | None:
-        """Return what `_same` does where some nodes are known, which leaves smaller parts between them."""
+        """Return the names under which two components are isomorphic, given those of nodes with a unique colour.
+
+        Else None. The known nodes are removed, and the smaller components that remain are compared.
+        """
         numbers = {predicted_node: next(self._known) for predicted_node in unique}
         parts = (
             _without(gold, {gold_node: numbers[predicted_node] for predicted_node, gold_node in unique.items()}),
@@ -231,12 +254,15 @@ class _Search:
         return names
 
     def _known_rows(self, rows: Sequence[Cells]) -> Counter[Hashable]:
-        """Return the rows in which all nodes are known."""
+        """Return a counter of the rows without unknown blank nodes.
+
+        Cells count in any order unless columns are positional.
+        """
         done = [row for row in rows if not any(isinstance(cell, BlankNode) for cell in row)]
         return Counter(done if self._positional else [tuple(sorted(map(hash, row))) for row in done])
 
     def _refined(self, sides: Sides, start: tuple[Colours, Colours]) -> tuple[Colours, Colours]:
-        """Refine until the number of colours no longer grows."""
+        """Return the colours of both sides, refined until no more nodes are told apart, or past the budget."""
         colours = start
         distinguished = 0
         while True:
@@ -252,7 +278,7 @@ class _Search:
 
 
 def _without(part: _Component, numbers: Mapping[BlankNode, int]) -> _Component:
-    """Return the part without the known nodes: in its rows, a plain value with the number of a node stands for it."""
+    """Return a component without the nodes in `numbers`; in its rows, they become plain values with these numbers."""
     rows = [
         tuple([("known", numbers[cell]) if isinstance(cell, BlankNode) and cell in numbers else cell for cell in row])
         for row in part.rows
@@ -261,7 +287,10 @@ def _without(part: _Component, numbers: Mapping[BlankNode, int]) -> _Component:
 
 
 def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Component]:
-    """Split nodes and rows so that no row holds nodes of two parts."""
+    """Return the connected components of nodes and rows: no row has nodes of two components.
+
+    Rows without nodes are left out.
+    """
     inside = [(row, [cell for cell in row if isinstance(cell, BlankNode)]) for row in rows]
     roots = component_representatives((nodes[0], node) for _, nodes in inside for node in nodes)
     parts: defaultdict[BlankNode, _Component] = defaultdict(_Component)

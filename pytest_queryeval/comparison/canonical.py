@@ -35,7 +35,7 @@ from pytest_queryeval.core.table import Cell, FrozenMapping, Literal, Policy, Ta
 
 
 class Nested(NamedTuple):
-    """A list, or a struct or map, of canonical values."""
+    """A list, or a struct or map, with canonical values as its parts."""
 
     parts: tuple[Hashable, ...] | frozenset[tuple[Hashable, Hashable]]
     """The elements of a list; the pairs of a struct or map: of keys and values."""
@@ -84,14 +84,14 @@ class QuantityText(str):
 
     @classmethod
     def of(cls, text: str, quantity: Quantity) -> QuantityText:
-        """Return the text together with its quantity."""
+        """Return `text` as a `QuantityText` with this quantity."""
         new = cls(text)
         new.quantity = quantity
         return new
 
 
 class TypedNumber(NamedTuple):
-    """A number that equals numbers of the same RDF datatype only."""
+    """A number that equals only numbers of the same RDF datatype."""
 
     number: Number
     datatype: str
@@ -101,12 +101,15 @@ Comparable: TypeAlias = int | float | Decimal | date | time | Temporal | Quantit
 
 
 def is_comparable(value: Hashable) -> TypeGuard[Comparable]:
-    """Return whether a canonical value is compared as a quantity (truth values are not)."""
+    """Return whether a canonical value is compared as a number, a point in time, a list or a mapping.
+
+    Truth values and plain texts are not.
+    """
     return isinstance(value, Comparable) and not isinstance(value, bool)
 
 
 def quantity_of(value: Comparable) -> Quantity:
-    """Return the number, the point in time, or the list or mapping to compare by."""
+    """Return the number, the point in time, or the list or mapping that a value is compared by."""
     match value:
         case float() | int() | Decimal() | Temporal():
             return value
@@ -121,12 +124,14 @@ def quantity_of(value: Comparable) -> Quantity:
 
 
 def datatype_of(value: Comparable) -> str:
-    """Return the datatype within which a number is compared; empty if numbers of all types are."""
+    """Return the RDF datatype that a number must share with numbers that equal it; empty if any datatype will do."""
     return value.datatype if isinstance(value, TypedNumber) else ""
 
 
 def tolerance_type(value: Comparable) -> Hashable:
-    """Return a key, type and decimals, that differs for values that are `==` but have different tolerances.
+    """Return a key of the type, and of a Decimal's number of decimals; values with equal keys have the same tolerance.
+
+    Values that are `==` can differ in it.
 
     >>> tolerance_type(3) == tolerance_type(3.0), tolerance_type(Decimal("0.5")) == tolerance_type(Decimal("0.500000"))
     (False, False)
@@ -145,7 +150,7 @@ def _tolerance_types(parts: Iterable[Any]) -> Hashable:
 
 
 def is_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
-    """Return whether two canonical values are the same or near each other."""
+    """Return whether two canonical values are equal under the policy: the same, or near each other as quantities."""
     if x == y:
         return True
     x, y = read_text(x, policy), read_text(y, policy)
@@ -153,9 +158,9 @@ def is_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
 
 
 def read_text(value: Hashable, policy: Policy) -> Hashable:
-    """Return a text that spells a date, a time, a duration, a list or a mapping as `QuantityText`.
+    """Return a text that spells a date, a time, a duration, a list or a mapping as a `QuantityText`.
 
-    Any other value is returned unchanged.
+    Any other value is returned unchanged. With `dates: strict`, only lists and mappings are read.
     """
     if type(value) is not str:
         return value
@@ -170,7 +175,11 @@ def read_text(value: Hashable, policy: Policy) -> Hashable:
 
 
 def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
-    """Return whether two numbers of one datatype are close, two points in time the same, or all parts of two lists."""
+    """Return whether two quantities are equal under the policy.
+
+    Numbers must have the same datatype and be close, points in time must be the same, and lists and mappings must have
+    equal parts. Two texts must be the same.
+    """
     if type(x) is type(y) is float:
         return is_close(x, y, policy)
     if isinstance(x, QuantityText) and isinstance(y, QuantityText):
@@ -184,7 +193,7 @@ def is_near(x: Comparable, y: Comparable, policy: Policy) -> bool:
 
 
 def _has_near_parts(x: Any, y: Any, policy: Policy) -> bool:
-    """Return whether two lists have equal elements in their order, or two mappings pairs of equal keys and values."""
+    """Return whether two lists have equal elements in order, or two mappings have pairs of equal keys and values."""
     if type(x) is not type(y) or len(x) != len(y):
         return False
     if isinstance(x, tuple):
@@ -209,7 +218,9 @@ def _has_near_parts(x: Any, y: Any, policy: Policy) -> bool:
 
 
 def skeleton_of(value: Hashable, policy: Policy) -> Hashable:
-    """Return a key that is the same for all values that may be equal: a mark for each number, texts as what they spell.
+    """Return a key that is the same for all values that may be equal: numbers are replaced by a mark.
+
+    Texts count as the quantities that they spell.
 
     >>> skeleton_of(Nested((2, "a")), Policy()) == skeleton_of(Nested((2.5, "a")), Policy())
     True
@@ -227,9 +238,9 @@ def skeleton_of(value: Hashable, policy: Policy) -> Hashable:
 
 
 def numbers_in(value: Hashable, policy: Policy) -> Iterator[Number]:
-    """Yield the numbers in a value, in the same order for all values of its skeleton.
+    """Yield the numbers in a value, in the same order for all values with the same skeleton.
 
-    Of a mapping by other keys than texts there is no such order, and none are yielded.
+    Mappings with keys other than texts have no such order; their numbers are left out.
     """
     match _quantity_in(value, policy):
         case Nested(parts=frozenset() as pairs):
@@ -249,11 +260,10 @@ def _quantity_in(value: Hashable, policy: Policy) -> Hashable:
 
 
 def canonical_rows(table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
-    """Return the rows with each cell replaced by its canonical value, the same one for all spellings of a value.
+    """Return the rows with each cell replaced by its canonical value, which all spellings of a value share.
 
-    Equal cells with different canonical values are found later: numbers within the tolerance, and texts that equal a
-    number, a date or a time. Where nothing is to be replaced, as in most answers of SQL databases, `table.rows` itself
-    is returned.
+    Some equal cells keep different canonical values: numbers within the tolerance, and texts that equal a number, a
+    date or a time. If no cell changes, as in most answers of SQL databases, `table.rows` itself is returned.
     """
     types = set(table.cell_types)
     if types & _MAY_BE_NAN and not any(map(ne, chain.from_iterable(table.rows), chain.from_iterable(table.rows))):
@@ -275,7 +285,7 @@ def _may_change(types: set[type], policy: Policy) -> bool:
 
 
 def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
-    """Return the canonical values of a column, and the column; the same object where they are the same."""
+    """Return the canonical values of a column, and the column itself; both are the same object if no cell changes."""
     types = set(map(type, column))
     if types & _MAY_BE_NAN and not any(map(ne, column, column)):
         types -= _MAY_BE_NAN
@@ -294,7 +304,7 @@ def _canonical_column(column: tuple[Cell, ...], policy: Policy) -> tuple[Sequenc
 
 
 def canonical_value(cell: Cell, policy: Policy) -> Hashable:
-    """Return the value that stands for a cell, the same one for cells that are the same under the policy."""
+    """Return the canonical value of a cell, which all cells that are the same under the policy share."""
     match cell:
         case bool():
             return int(cell)  # true = 1, also where 1 is near 1.0000001
@@ -327,7 +337,10 @@ def _moment(cell: date | time, policy: Policy) -> Hashable:
 
 
 def _key(key: Cell, policy: Policy) -> Hashable:
-    """Return the canonical key of a mapping. A text that spells a number equals it, since JSON has no other keys."""
+    """Return the canonical value of a mapping's key; a text that spells a number also equals that number.
+
+    JSON has no keys other than texts.
+    """
     if isinstance(key, str):
         return QuantityText.of(key, _number(key)) if _NUMBER.fullmatch(key) else key
     return canonical_value(key, policy)
@@ -343,9 +356,9 @@ def _text(text: str, policy: Policy) -> Hashable:
 
 
 def _number(text: str) -> Number:
-    """Return the number that a text spells: an int, a float if it has an exponent, else a Decimal.
+    """Return the number that a text spells: an int for a whole number, a float if it has an exponent, else a Decimal.
 
-    If it is too large for a float, it is a Decimal, too.
+    A number with an exponent that is too large for a float is a Decimal, too.
     """
     if text.removeprefix("-").isdigit():
         return int(text)
@@ -355,7 +368,10 @@ def _number(text: str) -> Number:
 
 
 def _literal(literal: Literal, policy: Policy) -> Hashable:
-    """Return the value of a literal; with `rdf_terms: strict`, together with its datatype and language."""
+    """Return the canonical value of an RDF literal.
+
+    With `rdf_terms: strict`, together with its datatype and language.
+    """
     if policy.rdf_terms == "value":
         return _literal_value(literal, policy)
     value = _literal_value(literal, replace(policy, text_numbers=False))
@@ -367,7 +383,7 @@ def _literal(literal: Literal, policy: Policy) -> Hashable:
 
 
 def _literal_value(literal: Literal, policy: Policy) -> Hashable:
-    """Return the value of a literal; its text where its datatype does not allow it."""
+    """Return the value that an RDF literal has by its datatype; its text if the datatype does not allow the text."""
     text = literal.lexical.strip()
     if literal.datatype in _NUMERIC_TYPES:
         if text in ("NaN", "INF", "-INF", "+INF"):

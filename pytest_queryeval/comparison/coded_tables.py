@@ -66,10 +66,10 @@ CodedRow: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """Codes of values that count as equal.
+    """Which codes of values count as equal, within the tolerance of one policy.
 
-    Values form a chain if each is near another one, but not every value of gold near every predicted one: under a
-    tolerance of 0.5, gold's 1.0 and 2.0 with predicted's 1.5 and 2.5. More than MAX_PAIRS pairs are always a chain.
+    Values form a chain if they are linked by nearness, but not every gold value is near every predicted value. Under a
+    tolerance of 0.5, gold's 1.0 and 2.0 form a chain with predicted's 1.5 and 2.5. So do more than MAX_PAIRS pairs.
     """
 
     equal: Mapping[int, int]
@@ -83,12 +83,15 @@ class Merge:
 
     @property
     def codes(self) -> Mapping[int, int]:
-        """All codes of values that share the code of another one."""
+        """From each code to the code that replaces it, of the entries of `equal` and `paired` together."""
         return {**self.equal, **self.paired} if self.paired else self.equal
 
 
 def merge_close_values(codes: Mapping[Hashable, int], gold: Columns, predicted: Columns, policy: Policy) -> Merge:
-    """Find codes of equal values, given the code of each canonical value and the columns of both sides."""
+    """Return which codes of values count as equal under the policy.
+
+    `codes` has the code of each canonical value; `gold` and `predicted` are columns of canonical values.
+    """
     gold, predicted = list(gold), list(predicted)
     # Types come from the cells, since 3, 3.0 and Decimal(3) are one key of `codes`.
     types = set(chain.from_iterable(map(type, column) for column in chain(gold, predicted))) - {bool}
@@ -125,9 +128,10 @@ def merge_close_values(codes: Mapping[Hashable, int], gold: Columns, predicted: 
 
 
 def _typed(columns: Columns, texts: Texts) -> Typed:
-    """Return the distinct values that may equal others, each with its kind.
+    """Return the distinct values that may equal other values, each with a key of its tolerance.
 
-    3 and 3.0 share a code, but only the float is near 2.9999999.
+    The key is needed because 3 and 3.0 share a code, but only the float is near 2.9999999. Texts in `texts` become the
+    quantities that they spell.
     """
     values: set[tuple[Hashable, Hashable]] = set()
     for column in columns:
@@ -145,9 +149,10 @@ def _kind(value: Hashable) -> Hashable:
 
 
 def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
-    """Yield groups of at least two values: of one point in time, or of one datatype or skeleton and linked by nearness.
+    """Yield groups of at least two values that may be equal.
 
-    Numbers are sorted by value.
+    A group contains values of one point in time, or values of one datatype or skeleton that nearness links. Numbers are
+    in ascending order.
     """
     moments: defaultdict[Temporal, list[Comparable]] = defaultdict(list)
     nested: defaultdict[Hashable, list[Comparable]] = defaultdict(list)
@@ -175,9 +180,9 @@ def _clusters(typed: Typed, policy: Policy) -> Iterator[list[Comparable]]:
 
 
 def _linked_in_all_places(values: Sequence[Comparable], policy: Policy) -> Iterator[list[Comparable]]:
-    """Yield groups of at least two `values` whose numbers are linked in every place; all have one skeleton.
+    """Yield groups of at least two `values` whose numbers are linked at every place; all values have the same skeleton.
 
-    Two numbers are linked if they are near each other, or if a chain of near numbers joins them.
+    Numbers are linked if they are near each other, or if a chain of near numbers joins them.
     """
     groups: defaultdict[Hashable, list[Comparable]] = defaultdict(list)
     numbers = zip(*(numbers_in(value, policy) for value in values), strict=True)
@@ -188,7 +193,10 @@ def _linked_in_all_places(values: Sequence[Comparable], policy: Policy) -> Itera
 
 
 def _components(numbers: Sequence[Number], policy: Policy) -> list[int]:
-    """Return an int for each number of one place, the same for those that nearness links."""
+    """Return an int for each number.
+
+    Numbers that nearness links, directly or through other numbers, have the same int.
+    """
     order = sorted(range(len(numbers)), key=numbers.__getitem__)
     components = component_representatives(_links([numbers[place] for place in order], policy))
     by_place = {place: components.get(rank, rank) for rank, place in enumerate(order)}
@@ -196,7 +204,10 @@ def _components(numbers: Sequence[Number], policy: Policy) -> list[int]:
 
 
 def _links(numbers: Sequence[Number], policy: Policy) -> Iterator[tuple[int, int]]:
-    """Yield pairs of places that link all numbers which are near each other; `numbers` are sorted."""
+    """Yield pairs of positions in the sorted `numbers`.
+
+    The pairs link all numbers that are near each other, directly or through other pairs.
+    """
     yield from ((place - 1, place) for place in range(1, len(numbers)) if numbers[place - 1] == numbers[place])
     values = list(map(as_float, numbers))
     for sources, targets, width in _sweeps(numbers, policy):
@@ -217,7 +228,10 @@ def _links(numbers: Sequence[Number], policy: Policy) -> Iterator[tuple[int, int
 
 
 def _sweeps(numbers: Sequence[Number], policy: Policy) -> Iterator[Sweep]:
-    """Yield places of numbers, places of numbers that may be near them, and how near."""
+    """Yield positions of numbers, positions of numbers that may be near them, and the tolerance between both.
+
+    Different tolerances hold for floats, for exact numbers, and for Decimals that may be rounded.
+    """
     decimals = list(map(decimals_of, numbers))
     places = [place for place, number in enumerate(numbers) if math.isfinite(as_float(number))]
     floats = [place for place in places if decimals[place] is None]
@@ -253,7 +267,10 @@ def _all_equal(gold: Sequence[Comparable], predicted: Sequence[Comparable], poli
 
 
 def _one_to_one(gold: Sequence[Comparable], predicted: Sequence[Comparable], policy: Policy) -> ValuePairs:
-    """Pair equal values, each used once: pairs with a text first (two texts are never equal), then typed values."""
+    """Return pairs of equal gold and predicted values, in which each value is used once.
+
+    Pairs of a text and a quantity come first, then pairs of two quantities; two texts are never paired.
+    """
     pairs: ValuePairs = []
     for gold_texts, predicted_texts in ((True, False), (False, True), (False, False)):
         paired_ids = {id(value) for pair in pairs for value in pair}
@@ -267,7 +284,7 @@ def _one_to_one(gold: Sequence[Comparable], predicted: Sequence[Comparable], pol
 
 
 def _most_pairs(gold: Sequence[Comparable], predicted: Sequence[Comparable], policy: Policy) -> ValuePairs:
-    """Pair as many equal lists or mappings as there can be, which have no order; none past MAX_PAIRS."""
+    """Return as many pairs of equal lists or mappings as possible; none if there are more than MAX_PAIRS candidates."""
     if not predicted or len(gold) * len(predicted) > MAX_PAIRS:
         return []
     fits = [[place for place, y in enumerate(predicted) if is_near(x, y, policy)] for x in gold]
@@ -275,7 +292,10 @@ def _most_pairs(gold: Sequence[Comparable], predicted: Sequence[Comparable], pol
 
 
 def _first_fits(gold: Sequence[Comparable], predicted: Sequence[Comparable], policy: Policy) -> ValuePairs:
-    """Pair equal values of two sorted sides; taking the first that fits leaves the fewest without a partner."""
+    """Return pairs of equal values from two sorted sides, pairing each gold value with the first free value that fits.
+
+    In sorted order, this leaves the fewest values without a partner.
+    """
     pairs = []
     start = 0
     for x in gold:
@@ -292,18 +312,21 @@ def _first_fits(gold: Sequence[Comparable], predicted: Sequence[Comparable], pol
 
 
 class CodedColumns(NamedTuple):
-    """The columns of both tables as ints."""
+    """The columns of gold and of predicted as ints."""
 
     gold: list[Codes]
     predicted: list[Codes]
 
     def translated(self, codes: Mapping[int, int]) -> CodedColumns:
-        """Return the columns with some codes replaced."""
+        """Return the columns with the codes that are keys of `codes` replaced."""
         return CodedColumns(_translated(self.gold, codes), _translated(self.predicted, codes))
 
 
 class ColumnPair(NamedTuple):
-    """A gold column and a predicted one as ints under the gold column's tolerance, with codes as in `CodedTables`."""
+    """A gold column and a predicted column as ints, coded under the gold column's tolerance, as in `CodedTables`.
+
+    `exact`, `equal` and `paired` each contain the gold column, then the predicted column.
+    """
 
     exact: Sequence[Codes]
     equal: Sequence[Codes]
@@ -312,13 +335,15 @@ class ColumnPair(NamedTuple):
 
 
 class CodedTables:
-    """Canonical rows of both tables as columns of ints under a policy; each kind of code joins more values.
+    """The canonical rows of both tables as columns of ints, under a policy; each kind of code joins more values.
 
-    `exact` codes are the same for the same canonical value, `equal` codes also for values that are all equal to each
-    other, and `paired` codes also for two values that are near each other, each used once. `chains` maps the `equal`
-    codes of values that are near some values of a chain and not near others to one code for the chain: rows that hold
-    them are equal where they are compared value by value, not where codes are the same. `column_policies` are those of
-    gold columns with a tolerance of their own: `pair_of` has their codes.
+    - `exact` codes are the same for the same canonical value.
+    - `equal` codes are also the same for values that are all equal to each other.
+    - `paired` codes are also the same for two values of a chain that are paired one to one.
+    - `chains` maps the `equal` code of a value in a chain to a code of the chain. For such values, equal codes do not
+      decide: rows with them are compared value by value.
+
+    `column_policies` are those of gold columns with their own tolerance, by position; `pair_of` has their codes.
     """
 
     def __init__(
@@ -341,19 +366,22 @@ class CodedTables:
 
     @property
     def has_chains(self) -> bool:
-        """Whether values are near each other without being all equal, under the policy of all columns."""
+        """Whether some values form a chain under the policy of all columns; codes alone do not decide equality then."""
         return bool(self.chains)
 
     def policy_of(self, gold_column: int) -> Policy:
-        """Return the policy of a gold column."""
+        """Return the policy of a gold column: its own, else that of all columns."""
         return self.column_policies.get(gold_column, self.policy)
 
     def read_cell(self, value: Hashable) -> Hashable:
-        """Return a value, a text together with the date, time or duration that it reads as."""
+        """Return a text that spells a quantity as a `QuantityText`, if columns contain such quantities.
+
+        Else the value.
+        """
         return self.texts.get(value, value)
 
     def pair_of(self, gold_column: int, predicted_column: int) -> ColumnPair:
-        """Return a gold column and a predicted one under the gold column's tolerance."""
+        """Return the codes of a gold column and a predicted column under the gold column's tolerance."""
         if gold_column not in self.column_policies:
             exact, equal, paired = (
                 [coded.gold[gold_column], coded.predicted[predicted_column]]
@@ -371,16 +399,16 @@ class CodedTables:
         return self._column_pairs[gold_column, predicted_column]
 
     def _merge_column(self, gold_column: int, codes: Mapping[Hashable, int]) -> Merge:
-        """Merge the values of a gold column with those of all predicted columns, under the gold column's tolerance."""
+        """Return the merge of a gold column's values with all predicted values, under the gold column's tolerance."""
         gold, predicted = self.rows
         policy = self.column_policies[gold_column]
         return merge_close_values(codes, [[row[gold_column] for row in gold]], columns_of(predicted), policy)
 
     @cached_property
     def paired_anywhere(self) -> tuple[CodedColumns, bool]:
-        """The `paired` codes for metrics that look for a cell of gold in any column of predicted, and `has_chains`.
+        """The `paired` codes for metrics that find a gold cell in any predicted column, and whether there are chains.
 
-        Values of gold columns with a tolerance of their own are merged under it as well.
+        Values of gold columns with their own tolerance are merged under that tolerance, too.
         """
         paired, has_chains = self.paired, self.has_chains
         for place in self.column_policies:
@@ -395,13 +423,16 @@ class CodedTables:
 
     @cached_property
     def linked(self) -> CodedColumns:
-        """Codes that are the same for all values which nearness links, under the policy of any column."""
+        """Codes that are the same for all values that nearness links, under the policy of any column."""
         merges = [self._merge, *(self._merge_column(place, self._codes) for place in self.column_policies)]
         links = chain.from_iterable(chain(merge.equal.items(), merge.chains.items()) for merge in merges)
         return self.exact.translated(component_representatives(links))
 
     def overlap(self, gold_column: int, predicted_column: int) -> int:
-        """Return how many distinct values of a gold column can be paired with equal ones of a predicted column."""
+        """Return how many distinct values of a gold column have an equal partner in a predicted column.
+
+        Values are paired one to one.
+        """
         if gold_column in self.column_policies:
             pair = self.pair_of(gold_column, predicted_column)
             gold, predicted = map(_distinct_values, pair.exact, pair.paired)
@@ -412,7 +443,7 @@ class CodedTables:
 
     @cached_property
     def distinct_counts(self) -> tuple[list[int], list[int]]:
-        """The number of distinct values in each gold column, and in each predicted column."""
+        """The number of distinct values in each gold column, then in each predicted column."""
         gold, predicted = ([sum(column.values()) for column in side] for side in self._distinct)
         return gold, predicted
 
@@ -422,9 +453,10 @@ class CodedTables:
         return gold, predicted
 
     def project(self, columns: tuple[int, ...]) -> tuple[list[CodedRow], dict[int, CodedRow]]:
-        """Return gold's rows, and predicted's by position with cells in the order of gold's columns, as `equal` codes.
+        """Return gold's rows, and predicted's rows by position, as `equal` codes in the order of gold's columns.
 
-        With `duplicates: ignore`, predicted rows that the projection makes the same are there once.
+        Gold column i is aligned with predicted column `columns[i]`. With `duplicates: ignore`, predicted rows that
+        become the same without the other columns are kept once.
         """
         pairs = [self.pair_of(*place).equal for place in enumerate(columns)]
         gold, predicted = (transpose([pair[side] for pair in pairs], len(self.rows[side])) for side in (0, 1))
@@ -437,7 +469,10 @@ class CodedTables:
 
 
 def shared_values(gold: Rows, predicted: Rows, policy: Policy) -> Mapping[Hashable, Hashable]:
-    """Return one value for those that are equal without being the same; values that keep their own are left out."""
+    """Return, for values that equal another value without being the same, the value that stands for both.
+
+    Other values are left out.
+    """
     values = list(dict.fromkeys(chain.from_iterable(chain(gold, predicted))))
     codes = {value: code for code, value in enumerate(values)}
     merge = merge_close_values(codes, columns_of(gold), columns_of(predicted), policy)
@@ -445,7 +480,7 @@ def shared_values(gold: Rows, predicted: Rows, policy: Policy) -> Mapping[Hashab
 
 
 def columns_of(rows: Rows) -> Iterable[tuple[Hashable, ...]]:
-    """Return the columns of rows; none where there are no rows."""
+    """Return the columns of rows; without rows there are none."""
     return zip(*rows, strict=True)
 
 
@@ -454,12 +489,12 @@ def _translated(columns: list[Codes], codes: Mapping[int, int]) -> list[Codes]:
 
 
 def transpose(columns: Sequence[Codes], rows: int) -> list[CodedRow]:
-    """Return columns as rows; without columns there are `rows` empty ones."""
+    """Return columns as rows; without columns, return `rows` empty rows."""
     return list(zip(*columns, strict=True)) if columns else [()] * rows
 
 
 def _distinct_values(exact: Codes, paired: Codes) -> Mapping[int, int]:
-    """Return how many distinct canonical values of a column share each `paired` code."""
+    """Return, for each `paired` code in a column, how many distinct canonical values have it."""
     if exact is paired:
         return dict.fromkeys(exact, 1)
     return Counter(code for _, code in set(zip(exact, paired, strict=True)))

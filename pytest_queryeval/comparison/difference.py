@@ -53,10 +53,11 @@ MAX_JSON = 200_000  # characters of the texts of a column that are compared by e
 
 
 def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> DifferenceReport[Row]:
-    """Return how predicted differs from gold under the best alignment; a `limit` of 0 keeps all cells out of it.
+    """Return how predicted differs from gold under the best alignment; without a difference, the summary is empty.
 
-    At most `limit` rows of each kind, predicted's cells in the order of gold's columns. Changed rows are paired by
-    `similar_rows`, and `by_column` says where they differ. Without a difference the summary is empty.
+    There are at most `limit` rows of each type, with predicted's cells in the order of gold's columns; a `limit` of 0
+    keeps all cells out of the report. `similar_rows` pairs changed rows, and `by_column` says in which columns they
+    differ.
     """
     tables = table_pair(gold, predicted, policy)
     if (columns := tables.shown_columns) is None:
@@ -167,9 +168,10 @@ class RowChange(NamedTuple):
 def differing_columns(
     names: Sequence[str], policies: Sequence[Policy], changes: Sequence[RowChange], paired_rows: int, limit: int
 ) -> list[ColumnDifference]:
-    """Return where paired rows differ, the columns that differ in most rows first, each with `limit` examples at most.
+    """Return the columns in which paired rows differ, those that differ in most rows first.
 
-    `names` and `policies` are those of gold's columns. `paired_rows` counts the equal rows, too.
+    `names` and `policies` are those of gold's columns. `paired_rows` is the number of pairs, including equal rows. Each
+    column has at most `limit` examples, and no more than EXAMPLES. Lists and structs are divided into elements.
     """
     found: dict[tuple[int, str], ColumnDifference] = {}
     characters = Counter[int]()  # of texts that differ
@@ -196,10 +198,11 @@ def differing_columns(
 
 
 def _elements(gold: Cell, predicted: Cell, name: str, policy: Policy) -> Iterator[tuple[str, Cell, Cell]]:
-    """Yield the elements in which two cells differ, with their paths.
+    """Yield the path, the gold value and the predicted value of each element in which two cells differ.
 
-    Lists of the same elements differ in their order, other lists in the elements that one of them lacks, or at indexes
-    if these are as few. Structs with some of the same keys differ in their keys.
+    Lists of the same elements differ in their order. Other lists differ in the elements that only one of them has, or
+    at indexes if these are no more. Structs with some common keys differ in their keys and in the values of common
+    keys. Any other cells differ as a whole.
     """
     match gold, predicted:
         case tuple(), tuple():
@@ -230,7 +233,10 @@ def _are_equal(gold: Cell, predicted: Cell, policy: Policy) -> bool:
 
 
 def _unshared(gold: tuple[Cell, ...], predicted: tuple[Cell, ...], policy: Policy) -> tuple[Row, Row]:
-    """Return the elements of each list that the other one lacks; of few of them without those that are near."""
+    """Return the elements that only the gold list has, and those that only the predicted list has.
+
+    Elements that are only near each other count as shared if few are left.
+    """
     golds, others = _without(gold, predicted, policy), _without(predicted, gold, policy)
     if len(golds) + len(others) > MAX_ELEMENTS:
         return tuple(golds), tuple(others)
@@ -257,7 +263,7 @@ def _without(cells: tuple[Cell, ...], others: tuple[Cell, ...], policy: Policy) 
 
 
 def _without_json(gold: Cell, predicted: Cell, policy: Policy) -> tuple[Cell, Cell]:
-    """Return two texts as what they are in JSON, if both are different lists or objects; else as they are."""
+    """Return two texts of different JSON lists or objects as tuples or mappings; return any other cells unchanged."""
     try:
         values = _json_of(gold), _json_of(predicted)
     except (ValueError, RecursionError):
@@ -285,7 +291,10 @@ def _frozen(value: Any, depth: int = MAX_DEPTH) -> Cell:
 
 
 def _telling_columns(tables: TablePair, differing: Collection[int]) -> list[int]:
-    """Return columns that show which row is meant where none identify it: the first texts that all pairs agree in."""
+    """Return up to MAX_KEY_COLUMNS gold columns by which a reader recognises a row if no columns identify rows.
+
+    These are the first columns of texts, else the first columns, in which all paired rows agree and not all rows do.
+    """
     sizes, _ = tables.coded.distinct_counts
     places = [place for place, size in enumerate(sizes) if size > 1 and place not in differing]
     texts = [place for place in places if any(isinstance(row[place], str) for row in tables.gold.rows)]
@@ -295,7 +304,10 @@ def _telling_columns(tables: TablePair, differing: Collection[int]) -> list[int]
 def _columns_in_which_none_agree(
     tables: TablePair, columns: tuple[int, ...], missing: Sequence[CodedRow], extra: Sequence[CodedRow]
 ) -> list[str]:
-    """Return in words which of many columns have no value in common in missing and extra rows, if others do."""
+    """Return a phrase that names the columns in which missing and extra rows have no value in common.
+
+    The list is empty for few columns, and if such columns are none or all.
+    """
     names = [
         name
         for place, (name, golds, others) in enumerate(
@@ -316,7 +328,7 @@ def _extra_columns(tables: TablePair, columns: tuple[int, ...]) -> list[str]:
 
 
 def _missing_names(gold: Sequence[str], predicted: Sequence[str]) -> list[str]:
-    """Return the names of gold's columns that predicted has too few of; empty if other names differ, too."""
+    """Return the names of gold's columns that predicted lacks; empty if predicted has other names instead."""
     left = Counter(name.casefold() for name in gold) - Counter(name.casefold() for name in predicted)
     return [name for name in gold if name.casefold() in left] if left.total() == len(gold) - len(predicted) else []
 
@@ -327,7 +339,10 @@ def _in_brackets(names: Sequence[str], before: str = "") -> str:
 
 
 def _same_rows(tables: TablePair, columns: tuple[int, ...]) -> str:
-    """Return how two answers with the same rows differ; where some are only close, their order is not compared."""
+    """Return in words how two answers with the same rows differ: extra columns, or another order of rows or columns.
+
+    Empty if they do not differ. The order of rows is not compared if some cells are only near each other.
+    """
     if extra := _extra_columns(tables, columns):
         return extra[0]
     gold, predicted = tables.coded.project(columns)
@@ -337,7 +352,7 @@ def _same_rows(tables: TablePair, columns: tuple[int, ...]) -> str:
 
 
 def _rows(table: Table, policy: Policy) -> Sequence[Row]:
-    """Return the rows as they were answered, each once where the policy ignores duplicates, as in a `TablePair`."""
+    """Return the rows of the table as they were answered; if the policy ignores duplicates, each distinct row once."""
     if policy.duplicates == "count":
         return table.rows
     first: dict[tuple[Hashable, ...], Row] = {}

@@ -76,7 +76,7 @@ TYPE_NAMES = {  # a type stands before those that it is derived from
 
 
 def column_labels(names: Sequence[str]) -> list[str]:
-    """Return a name for each column that no other one has: its own, or if that is empty or repeated with its place.
+    """Return a unique label for each column: its name, or for an empty or repeated name a label with its place.
 
     >>> column_labels(["id", "", "id"])
     ['id', 'column 2', 'id (column 3)']
@@ -89,7 +89,10 @@ def column_labels(names: Sequence[str]) -> list[str]:
 
 
 def shown_places(difference: DifferenceReport[AnyRow]) -> list[int]:
-    """Return the columns to show of rows: of many columns those that identify rows, and those that differ."""
+    """Return the positions of the columns to show in rows of a difference: all columns, unless they are many.
+
+    Of many columns, those that identify rows and those that differ are shown.
+    """
     names = column_labels(difference.get("columns", ()))
     by_column = difference.get("by_column", ())
     identifying = {name for found in by_column for example in found["examples"] for name in example["key"]}
@@ -104,7 +107,10 @@ def shown_places(difference: DifferenceReport[AnyRow]) -> list[int]:
 
 
 def _places_without_pairs(difference: DifferenceReport[AnyRow]) -> list[int]:
-    """Return a column that identifies missing and extra rows, and the first ones in which none of these agree."""
+    """Return a column that identifies the missing and the extra rows, and the first columns in which they never agree.
+
+    The list is empty if there are no such columns.
+    """
     missing, extra = difference["missing"], difference["extra"]
     cells = [
         ({*golds}, {*others})
@@ -120,7 +126,7 @@ def _places_without_pairs(difference: DifferenceReport[AnyRow]) -> list[int]:
 
 
 def shown_columns(difference: DifferenceReport[AnyRow]) -> DifferenceReport[AnyRow]:
-    """Return a difference whose rows have the columns to show."""
+    """Return a copy of a difference whose rows contain only the columns of `shown_places`."""
     places = shown_places(difference)
     if len(places) == len(difference.get("columns", places)):
         return difference
@@ -144,9 +150,10 @@ def shown_columns(difference: DifferenceReport[AnyRow]) -> DifferenceReport[AnyR
 def columns_summary(
     by_column: Sequence[ColumnDifference], others: Sequence[str], differing: tuple[int, int] = (0, 0)
 ) -> str:
-    """Return the columns that differ in a sentence with an example of the first one, if there is room, and `others`.
+    """Return a sentence on the columns that differ, followed by the texts `others`.
 
-    If more of them are `differing` than are named, their number stands there, of how many.
+    `differing` is the number of columns that differ, and of all columns; if many differ, the sentence states these
+    numbers instead of names. An example of the first column is added if there is room.
     """
     names = [f"{one_line(found['column'], KEY_CHARACTERS)} in {found['rows']:,}" for found in by_column[1:]]
     are_many = differing[0] > 1 + COLUMNS_NAMED
@@ -172,7 +179,7 @@ def _many_text(by_column: Sequence[ColumnDifference], differing: tuple[int, int]
 
 
 def first_columns(texts: Sequence[str]) -> str:
-    """Return the texts of the first columns, and how many more there are."""
+    """Return the texts of the first COLUMNS_NAMED columns, and the number of the others."""
     more = [pluralize(len(texts) - COLUMNS_NAMED, "more column")] if len(texts) > COLUMNS_NAMED else []
     return ", ".join([*texts[:COLUMNS_NAMED], *more])
 
@@ -180,7 +187,7 @@ def first_columns(texts: Sequence[str]) -> str:
 def column_lines(
     by_column: Sequence[ColumnDifference], most: int = COLUMNS_SHOWN, characters: int | None = None
 ) -> list[str]:
-    """Return the text of each column that differs; of more than `most` columns the names only, as far as they fit."""
+    """Return a text for each of the first `most` columns that differ, and a line with the names of the others."""
     lines = [column_text(found, characters=characters) for found in by_column[:most]]
     if rest := [found["column"] for found in by_column[most:]]:
         lines.append(f"{pluralize(len(rest), 'more column')}: {one_line(', '.join(rest), NAMES_CHARACTERS)}")
@@ -188,7 +195,9 @@ def column_lines(
 
 
 def column_text(difference: ColumnDifference, examples: int = EXAMPLES, characters: int | None = None) -> str:
-    """Return in how many rows a column differs, with at most so many examples; with fewer to keep to `characters`.
+    """Return in words in how many rows a column differs, with up to `examples` examples.
+
+    Examples are left out as far as needed to keep to `characters`, but one remains.
 
     >>> example = {"key": {"id": 1}, "gold": 0, "predicted": 1}
     >>> column_text({"column": "c", "rows": 3, "of": 4, "examples": [example, example]}, 1)
@@ -206,7 +215,7 @@ def column_text(difference: ColumnDifference, examples: int = EXAMPLES, characte
 
 
 def _name_and_said(column: str) -> tuple[str, str]:
-    """Return the name of a column or an element, and how it differs."""
+    """Return the name of a column without its suffix of SAID, and the words for how it differs."""
     for kind, said in SAID.items():
         before, found, after = column.rpartition(kind)
         if found and (not after or after.startswith(" of ")):  # of a table that was written to
@@ -228,7 +237,10 @@ def _example_text(example: ChangedCell, said: str = "") -> str:
 
 
 def change_texts(gold: Cell, predicted: Cell) -> tuple[str, str]:
-    """Return two different cells in one line, with what differs, and with their types if they look the same."""
+    """Return short texts of two different cells on one line; cells that look the same get their types added.
+
+    Long cells are cut to the part that differs.
+    """
     if texts := distinguish_cells(gold, predicted, SUMMARY_CELL_CHARACTERS):
         return texts
     first, second = (
@@ -247,7 +259,7 @@ def change_texts(gold: Cell, predicted: Cell) -> tuple[str, str]:
 
 
 def excerpt_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[JsonValue, JsonValue]:
-    """Return two different cells as reports show them, cut where they are longer, with what differs."""
+    """Return two different cells as reports show them, cut to about `characters` around the part that differs."""
     first, second = (utf8_safe(cell) if isinstance(cell, str) else display_cell(cell) for cell in (gold, predicted))
     if not isinstance(first, str) or not isinstance(second, str):
         return report_cell(first), report_cell(second)
@@ -263,7 +275,7 @@ def excerpt_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[JsonVal
 
 
 def _unshared_text(cells: tuple[Cell, ...], others: tuple[Cell, ...]) -> str:
-    """Return a list with an ellipsis instead of the elements that the other list has as well."""
+    """Return a list as text, with an ellipsis for the elements that the other list has, too."""
     shared = Counter(cells) & Counter(others)
     texts: list[str] = []
     for cell in cells:
@@ -278,9 +290,10 @@ def _unshared_text(cells: tuple[Cell, ...], others: tuple[Cell, ...]) -> str:
 def lookalikes(
     difference: DifferenceReport[Row], policy: Policy, text_of: Callable[[Cell], str]
 ) -> list[tuple[int, Cell, Cell]]:
-    """Return pairs of a gold and a predicted cell of one column that differ in their types only.
+    """Return the column, the gold cell and the predicted cell of pairs of cells that differ only in their types.
 
-    These have the same text, or one is a number and the other its text. The time is proportional to the pairs of rows.
+    Both cells have the same text, or a text spells a number in the other cell. All missing, extra and changed rows are
+    compared with each other.
     """
     gold_rows, predicted_rows = (
         [[(type_name(cell), cell) for cell in row] for row in side] for side in differing_sides(difference)
@@ -299,7 +312,7 @@ def lookalikes(
 
 
 def distinguishing_texts(difference: DifferenceReport[Row], characters: int) -> dict[tuple[int, str], str]:
-    """Return what `distinguish_cells` returns for cells that look the same, by their column and their `repr`."""
+    """Return texts that tell apart cells of the same type that look the same, by column and `repr` of the cell."""
     texts: dict[tuple[int, str], str] = {}
     gold_rows, predicted_rows = differing_sides(difference)
     for gold_row, predicted_row in product(gold_rows, predicted_rows):
@@ -310,9 +323,9 @@ def distinguishing_texts(difference: DifferenceReport[Row], characters: int) -> 
 
 
 def closest_excerpts(difference: DifferenceReport[Row], characters: int) -> dict[tuple[int, str], str]:
-    """Return long texts and lists cut to what differs from the most similar cell of the other answer.
+    """Return excerpts of texts and lists longer than `characters`, by their column and `repr`.
 
-    The keys are their column and their `repr`.
+    An excerpt shows what differs from the most similar cell of the other answer.
     """
     excerpts_of: dict[tuple[int, str], str] = {}
     columns = zip(*(zip(*rows, strict=False) for rows in differing_sides(difference)), strict=False)
@@ -334,19 +347,22 @@ def _text(cell: Cell) -> str:
 
 
 def _alike(text: str, other: str) -> int:
-    """Return how many characters two texts begin and end with alike."""
+    """Return how many characters two texts have in common at their beginning and end."""
     return sum(shared_ends(text, other))
 
 
 def distinguish_cells(gold: Cell, predicted: Cell, characters: int) -> tuple[str, str] | None:
-    """Return what tells two texts or terms of one type apart that look the same; None if they do not."""
+    """Return texts that tell two different cells of one type apart that look the same; None if they look different.
+
+    Only texts, RDF literals and IRIs are compared.
+    """
     if not isinstance(gold, str | Literal | IRI) or type_name(gold) != type_name(predicted):
         return None
     return tell_apart(str(to_jsonable(gold)), str(to_jsonable(predicted)), characters)
 
 
 def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:
-    """Return whether one of two cells is a number and the other one its text, as `text_numbers` reads texts."""
+    """Return whether one cell is a number and the other cell a text that spells it, as `text_numbers` reads texts."""
     if not is_text_and_number(gold, predicted):
         return False
     reading = replace(policy, text_numbers=True)
@@ -354,24 +370,24 @@ def is_number_text(gold: Cell, predicted: Cell, policy: Policy) -> bool:
 
 
 def differing_sides(difference: DifferenceReport[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
-    """Return the rows of gold and of predicted that the other one lacks."""
+    """Return the rows of gold and of predicted that differ: missing or extra rows, followed by changed rows."""
     changed = difference["changed"]
     golds = (*difference["missing"], *(rows["gold"] for rows in changed))
     return golds, (*difference["extra"], *(rows["predicted"] for rows in changed))
 
 
 def is_text_and_number(gold: Cell, predicted: Cell) -> bool:
-    """Return whether one of two cells is a text and the other one a number."""
+    """Return whether one of the cells is a text and the other a number."""
     return {str} < {type(gold), type(predicted)} < {str, int, float, Decimal}
 
 
 def shown_cell(cell: Cell, characters: int) -> str:
-    """Return a cell on one line, as reports show it."""
+    """Return a cell on one line as reports show it, cut to `characters`."""
     return cell_text(display_cell(cell), characters)
 
 
 def type_name(cell: Cell) -> str:
-    """Return the name of a cell's type for messages; of an RDF literal its datatype or language.
+    """Return the name of a cell's type for messages; for an RDF literal, its datatype or language.
 
     >>> type_name(Literal("20", f"{XSD}integer")), type_name("20")
     ('xsd:integer', 'text')

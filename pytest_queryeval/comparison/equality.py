@@ -15,10 +15,10 @@ from pytest_queryeval.core.table import Policy, Row, Table, Tie
 
 
 def project(table: Table, columns: Sequence[str | int]) -> Table:
-    """Return gold's answer with these columns alone, by name or 0-based position; the whole answer without any.
+    """Return gold's answer with only these columns, given by name or 0-based position; without `columns`, the answer.
 
-    Rows and ties stay as many as they are. Raise `GoldColumnError` for a column that gold lacks, a name that several of
-    its columns have, and an answer that is a graph.
+    Rows and ties stay as many as they are. Raise `GoldColumnError` for a column that gold lacks, for a name that
+    several columns have, and for an answer that is a graph.
     """
     if not columns:
         return table
@@ -37,7 +37,10 @@ def project(table: Table, columns: Sequence[str | int]) -> Table:
 
 
 def column_place(column: str | int, names: tuple[str, ...]) -> int:
-    """Return the position of a gold column, given its name or position; raise `GoldColumnError` as `project` does."""
+    """Return the position of a gold column, given its name or position; names may differ in letter case.
+
+    Raise `GoldColumnError` if there is no such column, or if several have the name.
+    """
     if isinstance(column, int):
         if column >= len(names):
             raise GoldColumnError(
@@ -60,7 +63,10 @@ def column_place(column: str | int, names: tuple[str, ...]) -> int:
 
 
 def equal_tables(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted equals gold under a policy; of answers without rows only the widths count."""
+    """Return whether predicted equals gold under a policy; if an answer has no rows, neither may have any.
+
+    Answers without rows must have allowed numbers of columns.
+    """
     if not gold.rows or not predicted.rows:
         return len(gold.rows) == len(predicted.rows) and has_allowed_width(gold, predicted, policy)
     policy = policy.of(gold, predicted)
@@ -75,9 +81,9 @@ def equal_tables(gold: Table, predicted: Table, policy: Policy) -> bool:
 
 
 def has_allowed_width(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted has as many columns as gold, or at least as many where the policy allows more.
+    """Return whether predicted has as many columns as gold, or more if the policy allows extra columns.
 
-    An answer without a header fits any.
+    An answer with unknown columns fits any number.
     """
     if not gold.has_header or not predicted.has_header:
         return True
@@ -86,15 +92,16 @@ def has_allowed_width(gold: Table, predicted: Table, policy: Policy) -> bool:
 
 
 def in_strict_order(table: Table) -> tuple[Tie, ...]:
-    """Return ties that leave no choice: one for each row."""
+    """Return a tie of one row for each row of the table, which allows only its order."""
     return tuple(Tie(size=1, rows=(row,)) for row in table.rows)
 
 
 def equal_in_order(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted holds, tie by tie, rows that gold's ties allow, under one alignment for all of them.
+    """Return whether predicted has, tie by tie, rows that gold's ties allow, under one alignment for all ties.
 
-    Each row gets the number of its tie as a further cell, in a column that is aligned with itself. Then the tables are
-    equal if and only if every predicted row has a partner among the rows that gold allows.
+    With `row_order: strict`, or if gold has no ties, exactly gold's order is right. To compare, the number of its tie
+    becomes the first cell of each row. Side effect: the pair in `table_pair` is marked as unproven if the search
+    stopped.
     """
     strict = policy.row_order == "strict" or gold.ties is None
     ties = in_strict_order(gold) if strict or gold.ties is None else gold.ties
@@ -119,7 +126,7 @@ def _numbered(table: Table, rows: list[Row]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """True positives, false positives, which only predicted has, and false negatives, which only gold has."""
+    """True positives `tp`, false positives `fp` only in predicted, and false negatives `fn` only in gold."""
 
     tp: float
     fp: float
@@ -127,28 +134,31 @@ class Counts:
 
     @property
     def precision(self) -> float:
-        """Return tp / (tp + fp); where predicted has nothing, 1 if gold has nothing either, else 0."""
+        """Precision, tp / (tp + fp); if predicted has nothing, 1 if gold has nothing either, else 0."""
         return self.tp / (self.tp + self.fp) if self.tp + self.fp else float(not self.fn)
 
     @property
     def recall(self) -> float:
-        """Return tp / (tp + fn); where gold has nothing, 1 if predicted has nothing either, else 0."""
+        """Recall, tp / (tp + fn); if gold has nothing, 1 if predicted has nothing either, else 0."""
         return self.tp / (self.tp + self.fn) if self.tp + self.fn else float(not self.fp)
 
     @property
     def f1(self) -> float:
-        """Return 2·tp / (2·tp + fp + fn), 1 if both have nothing."""
+        """2·tp / (2·tp + fp + fn); 1 if both sides have nothing."""
         total = 2 * self.tp + self.fp + self.fn
         return 2 * self.tp / total if total else 1.0
 
     def as_dict(self) -> dict[str, float]:
-        """Return the counts in the form of reports."""
+        """Return the counts as a dict with the keys `tp`, `fp` and `fn`, as reports contain them."""
         return {"tp": self.tp, "fp": self.fp, "fn": self.fn}
 
 
 @lru_cache(maxsize=2)
 def row_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
-    """Count rows under the best alignment, as multisets, without predicted columns that no gold column maps to."""
+    """Return how many rows are right, extra and missing under the best alignment, as multisets.
+
+    Predicted columns that no gold column is aligned with are ignored.
+    """
     if not gold.rows or not predicted.rows:
         return Counts(0, len(predicted.rows), len(gold.rows))
     tables = table_pair(gold, predicted, policy)
@@ -157,7 +167,10 @@ def row_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
 
 @lru_cache(maxsize=2)
 def exact_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
-    """Count rows with columns aligned by position; none is right where there are more columns or fewer."""
+    """Return how many rows are right, extra and missing if columns are aligned by position.
+
+    No row is right if predicted has another number of columns.
+    """
     if not gold.rows or not predicted.rows:
         return Counts(0, len(predicted.rows), len(gold.rows))
     same_width = len(gold.columns) == len(predicted.columns)
@@ -177,7 +190,10 @@ def _count_rows(tables: TablePair, columns: tuple[int, ...] | None) -> Counts:
 
 @lru_cache(maxsize=2)
 def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
-    """Count the cells of the i-th gold row and of the i-th predicted row, as multisets."""
+    """Return how many cells are right, extra and missing if the i-th gold row is compared with the i-th predicted row.
+
+    The cells of a row are compared as multisets.
+    """
     if not gold.rows or not predicted.rows:
         # A row without cells counts as one.
         sizes = (len(table.rows) * max(len(table.columns), 1) for table in (predicted, gold))
@@ -191,7 +207,10 @@ def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
 
 @lru_cache(maxsize=2)
 def entity_counts(gold: Table, predicted: Table, policy: Policy) -> Sequence[Counts] | None:
-    """Count the distinct values of each gold column under the best alignment; None if there is none."""
+    """Return how many distinct values of each gold column are right, extra and missing under the best alignment.
+
+    None if there is no alignment.
+    """
     tables = table_pair(gold, predicted, policy)
     alignment, columns = tables.alignment, tables.entity_columns
     if alignment is None or columns is None:

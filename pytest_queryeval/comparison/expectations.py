@@ -50,10 +50,10 @@ def check_expectations(
     gold: Table | None = None,
     shows_cells: bool = True,
 ) -> list[ExpectationReport]:
-    """Return whether an answer meets each expectation, and if not, what is wrong.
+    """Return for each expectation whether the answer meets it, and if not, what is wrong.
 
-    Columns have the names of gold, if there is one, else those of the answer. Without `shows_cells`, nothing that is
-    said quotes the answer.
+    Names in expectations are those of gold's columns if there is a gold answer, else those of the answer's columns. If
+    `shows_cells` is false, no text quotes a cell of the answer.
     """
     answer = _Answer(predicted, gold, policy, unmatched, shows_cells)
     reports: list[ExpectationReport] = []
@@ -74,19 +74,24 @@ def check_expectations(
 
 
 def precedes(x: Cell, y: Cell, policy: Policy) -> bool:
-    """Return whether a value comes before another one: a smaller number, an earlier time, or a text before another."""
+    """Return whether a value comes before another: as a smaller number, an earlier time, or a text in code point order.
+
+    Values that are equal under the policy, or that have no order, do not precede each other.
+    """
     x_value, y_value = (canonical_value(cell, _ordering(policy)) for cell in (x, y))
     order = _order(_quantity(x_value, policy), _quantity(y_value, policy))
     return order == -1 and not is_equal(x_value, y_value, policy)
 
 
 def _ordering(policy: Policy) -> Policy:
-    """Return the policy by which values have an order: dates have one that are compared as written, too."""
+    """Return the policy by which values are ordered: `dates: strict` is replaced, since it gives dates no order."""
     return replace(policy, dates="by_value") if policy.dates == "strict" else policy
 
 
 def places_of(column: str, names: Sequence[str]) -> list[int]:
-    """Return the positions of the columns that a name stands for; a number without a namesake is a position.
+    """Return the positions of the columns that a name stands for; a number that is no name is a position.
+
+    Letter case is ignored if no name fits exactly, and so is a leading `?`.
 
     >>> places_of("Price", ("id", "price")), places_of("1", ("id", "price")), places_of("?id", ("id", "price"))
     ([1], [1], [0])
@@ -100,7 +105,7 @@ def places_of(column: str, names: Sequence[str]) -> list[int]:
 
 
 class _Column(NamedTuple):
-    """A column of the predicted answer."""
+    """A column of the predicted answer, by its position, with the policy that compares its values."""
 
     place: int
     policy: Policy
@@ -108,11 +113,11 @@ class _Column(NamedTuple):
 
 
 class _UnresolvedError(Exception):
-    """A name is not that of one column, or a pattern takes too long."""
+    """A name stands for no column or for several, or an expectation cannot be checked; the message says which."""
 
 
 class _Answer:
-    """A predicted answer, whose columns have the names of gold, if there is one."""
+    """A predicted answer that expectations are checked on; its columns have the names of gold, if there is one."""
 
     def __init__(
         self, predicted: Table, gold: Table | None, policy: Policy, unmatched: FindUnmatched, shows_cells: bool
@@ -121,13 +126,19 @@ class _Answer:
         self._shows_cells = shows_cells
 
     def problem(self, expectation: Expectation) -> str:
-        """Return what is wrong; empty if the expectation holds. Raise `_UnresolvedError`."""
+        """Return what is wrong with the answer by an expectation; empty if it is met.
+
+        Raise `_UnresolvedError` if the expectation cannot be checked.
+        """
         if not self.predicted.rows and expectation.rule != "rows":
             return NO_ROWS
         return _CHECKS[expectation.rule](self, expectation)
 
     def column(self, name: str) -> _Column:
-        """Return the column that a name of gold's, else of the answer's, stands for; raise `_UnresolvedError`."""
+        """Return the predicted column that a name stands for: by gold's names if possible, else by the answer's.
+
+        Raise `_UnresolvedError` if there is no such column, or if several have the name.
+        """
         gold = self.gold
         if gold is not None and (aligned := self._aligned) is not None and (places := places_of(name, gold.columns)):
             return _Column(aligned[_only(places, name, "gold")], self._policy_at(places[0], gold))
@@ -142,7 +153,7 @@ class _Answer:
 
     @cached_property
     def _aligned(self) -> tuple[int, ...] | None:
-        """The column of each one of gold; None if they cannot be told."""
+        """The predicted column for each gold column; None without gold or an alignment."""
         if self.gold is None:
             return None
         if not self.gold.rows:
@@ -156,15 +167,18 @@ class _Answer:
         return canonical_rows(self.predicted, self.policy)
 
     def values(self, place: int) -> Numbered:
-        """Return the canonical values of a column."""
+        """Return the canonical values of a column that are not NULL, with the positions of their rows."""
         return [(number, row[place]) for number, row in enumerate(self.rows) if row[place] is not None]
 
     def names(self, places: Sequence[int]) -> str:
-        """Return the first names of some columns."""
+        """Return the names of the columns at these positions, in quotes; of many, the first MAX_NAMED."""
         return _listed([f"'{self.predicted.columns[place]}'" for place in places], "column")
 
     def breaks(self, expectation: Expectation, column: _Column, numbers: Sequence[int], why: str = "") -> str:
-        """Return which rows break a rule, with the cell of the first one; empty for none."""
+        """Return in words that the rows at the positions `numbers` break a rule, with the first row's cell.
+
+        Empty for none. `why` is added to the cell.
+        """
         if not numbers:
             return ""
         more = f", and {pluralize(len(numbers) - 1, 'more row')}" if len(numbers) > 1 else ""
@@ -175,7 +189,7 @@ class _Answer:
         return f"row {first + 1:,} has {_label(expectation.column)} {cell}{why}{more}"
 
     def cell(self, cell: Cell) -> str:
-        """Return a cell for messages, a text in quotes if it could be taken for a number."""
+        """Return a cell for messages; a text that spells a number is in quotes."""
         shown = shown_cell(cell, CELL_CHARACTERS)
         return f'"{shown}"' if isinstance(cell, str) and _NUMBER.fullmatch(cell) else shown
 
@@ -234,7 +248,10 @@ def _shown_row(answer: _Answer, row: Row | Mapping[str, Cell]) -> str:
 
 
 def _missing_rows(answer: _Answer, rows: list[Row]) -> Iterator[Row]:
-    """Yield the whole rows that the answer lacks in the best order of columns; each needs a row of its own."""
+    """Yield the given rows that the answer lacks under the best alignment; equal rows must be there as often.
+
+    Raise `_UnresolvedError` if the answer has a wrong number of columns.
+    """
     policy, width, needed = answer.policy, len(answer.predicted.columns), len(rows[0])
     if needed > width or (needed < width and policy.extra_columns == "reject"):
         raise _UnresolvedError(
@@ -252,7 +269,7 @@ def _missing_rows(answer: _Answer, rows: list[Row]) -> Iterator[Row]:
 
 
 def _candidates(answer: _Answer, rows: Sequence[Row], policy: Policy) -> list[Row]:
-    """Return the rows of the answer that may be equal to one of these, equal ones at most as often as needed."""
+    """Return the rows of the answer that may equal one of `rows`; equal rows at most as often as there are `rows`."""
     found: dict[int, None] = {}
     loosest, is_fixed = policy.loosest(), policy.columns == "positional" or answer.predicted.is_graph
     for row in rows:
@@ -274,7 +291,7 @@ def _candidates(answer: _Answer, rows: Sequence[Row], policy: Policy) -> list[Ro
 
 
 def _occurs(answer: _Answer, row: Mapping[str, Cell]) -> bool:
-    """Return whether a row of the answer has these cells."""
+    """Return whether a row of the answer has these cells, given by the names of columns."""
     columns = [answer.column(name) for name in row]
     wanted = [canonical_value(cell, column.policy) for cell, column in zip(row.values(), columns, strict=True)]
     tests = [(column.place, _equals(value, column.policy)) for value, column in zip(wanted, columns, strict=True)]
@@ -282,7 +299,7 @@ def _occurs(answer: _Answer, row: Mapping[str, Cell]) -> bool:
 
 
 def _equals(wanted: Hashable, policy: Policy) -> Callable[[Hashable], bool]:
-    """Return whether canonical values are equal to one, a test that is quick for most of those that are not."""
+    """Return a test whether a canonical value equals `wanted`, which rejects most other values quickly."""
     quantity = _quantity(wanted, policy)
     if not is_comparable(quantity):
         return lambda value: bool(value == wanted)  # others are equal only if they are the same
@@ -301,7 +318,7 @@ def _equals(wanted: Hashable, policy: Policy) -> Callable[[Hashable], bool]:
 
 
 def _remembered(test: Callable[[Hashable], bool]) -> Callable[[Hashable], bool]:
-    """Return a test that is made once for each value."""
+    """Return the same test, with the result for each value kept."""
     results: dict[Hashable, bool] = {}
 
     def remembered(value: Hashable) -> bool:
@@ -313,7 +330,10 @@ def _remembered(test: Callable[[Hashable], bool]) -> Callable[[Hashable], bool]:
 
 
 def _limit(answer: _Answer, expectation: Expectation, *, wrong: int) -> str:
-    """Check `min` and `max`: `wrong` is the order of a value that breaks it."""
+    """Return what is wrong with a column by `min` or `max`; empty if nothing is.
+
+    `wrong` is the order of a value that breaks the limit: -1 for `min`, 1 for `max`.
+    """
     column = answer.column(expectation.column)
     policy = _ordering(column.policy)
     limit = canonical_value(expectation.value, policy)
@@ -330,7 +350,7 @@ def _limit(answer: _Answer, expectation: Expectation, *, wrong: int) -> str:
 
 
 def _dated(value: Hashable) -> Hashable:
-    """Return the text of a date that is compared as it is written."""
+    """Return the text of a canonical date under `dates: strict`; return any other value unchanged."""
     match value:
         case ("moment", str() as text):
             return text
@@ -398,13 +418,16 @@ def _text(cell: Cell, policy: Policy) -> str:
 
 
 def _quantity(value: Hashable, policy: Policy) -> Hashable:
-    """Return the number, the point in time or the list that a canonical value is or spells; else the value."""
+    """Return the number, the point in time, the list or the mapping that a value is or spells; else the value."""
     value = read_text(value, policy)
     return quantity_of(value) if is_comparable(value) else value
 
 
 def _order(x: Hashable, y: Hashable) -> int | None:
-    """Return -1, 0 or 1 if a quantity or a text is before, at or behind another one; None without an order."""
+    """Return -1, 0 or 1 if x is before, equal to or after y; None if they have no order.
+
+    Numbers, points in time and texts have an order among themselves.
+    """
     if isinstance(x, _NUMBERS) and isinstance(y, _NUMBERS):
         return _sign(x, y)
     if isinstance(x, Temporal) and isinstance(y, Temporal):
@@ -415,7 +438,10 @@ def _order(x: Hashable, y: Hashable) -> int | None:
 
 
 def _temporal_order(x: Temporal, y: Temporal) -> int | None:
-    """Return the order of two moments, times or durations; a date is compared with the day of a moment."""
+    """Return the order of two points in time or durations as `_order` does; a date is compared with a moment's day.
+
+    None for different kinds, and for durations of months and seconds that may have any order.
+    """
     kinds = {x.kind, y.kind}
     if kinds == {"date", "datetime"}:
         return _sign(x.seconds // DAY, y.seconds // DAY)

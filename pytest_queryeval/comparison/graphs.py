@@ -15,7 +15,9 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """Return pairs of a row and a column of the greatest sum, each used once and as many as there can be.
+    """Return pairs of a row and a column with the greatest sum of weights, as many as possible.
+
+    No row or column is used twice.
 
     >>> best_assignment([[3, 2, 0], [3, 0, 0]])
     [(0, 1), (1, 0)]
@@ -29,17 +31,19 @@ def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]
         solved = linear_sum_assignment(weights, maximize=True)
         return list(zip(*(side.tolist() for side in solved), strict=True))
     if rows > columns:
-        return sorted((row, column) for column, row in enumerate(_tried(list(zip(*weights, strict=True)))))
-    return list(enumerate(_tried(weights)))
+        return sorted((row, column) for column, row in enumerate(_best_columns(list(zip(*weights, strict=True)))))
+    return list(enumerate(_best_columns(weights)))
 
 
 def assignment_steps(rows: int, columns: int) -> int:
-    """Return the time that `best_assignment` takes, in steps of a loop, roughly; for rows <= columns."""
+    """Return roughly how many steps `best_assignment` takes for a matrix of this size, for rows <= columns."""
     return rows * columns * (2**rows if columns <= MAX_EXHAUSTIVE else rows)
 
 
 def maximum_matching(fits: Sequence[Sequence[int]], places: int) -> list[tuple[int, int]]:
-    """Return the most one-to-one pairs of a row with one of the places that `fits` lists for it, numbered from 0.
+    """Return as many pairs of a row and a place as possible, both numbered from 0; no row or place is used twice.
+
+    `fits` lists, for each row, the places that it may be paired with; `places` is their number.
 
     >>> maximum_matching([(0, 1), (0,)], 2)
     [(0, 1), (1, 0)]
@@ -57,8 +61,11 @@ def maximum_matching(fits: Sequence[Sequence[int]], places: int) -> list[tuple[i
     return [(row, place) for row, place in enumerate(places_of_rows) if place >= 0]
 
 
-def _tried(weights: Sequence[Sequence[float]]) -> list[int]:
-    """Return the column of each row, by extending the best assignment to each set of columns row by row."""
+def _best_columns(weights: Sequence[Sequence[float]]) -> list[int]:
+    """Return the column of each row in the assignment with the greatest sum.
+
+    There are at least as many columns as rows. The best assignment for each set of used columns is extended row by row.
+    """
     best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0, ())}
     for row in weights:
         grown: dict[int, tuple[float, tuple[int, ...]]] = {}
@@ -74,7 +81,9 @@ def _tried(weights: Sequence[Sequence[float]]) -> list[int]:
 
 
 def component_representatives(links: Iterable[tuple[Node, Node]]) -> dict[Node, Node]:
-    """Return for each node one node of its component, the same for all of them (union-find with path halving).
+    """Return for each node in `links` a node of its connected component, the same node for the whole component.
+
+    The algorithm is union-find with path halving.
 
     >>> component_representatives([(1, 2), (3, 3), (4, 2)])
     {1: 4, 2: 4, 3: 3, 4: 4}

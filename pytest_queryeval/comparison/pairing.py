@@ -54,7 +54,10 @@ MAX_TRIED_ROWS = 100_000  # in all orders of columns that are tried for the best
 
 
 class UnpairedRows(NamedTuple):
-    """The positions of gold's and of predicted's rows without an equal partner; none can have one if `is_proven`."""
+    """The positions of the rows of gold, and of predicted, that have no equal partner on the other side.
+
+    `is_proven` says that no other pairing leaves fewer rows.
+    """
 
     gold: list[int]
     predicted: list[int]
@@ -62,9 +65,10 @@ class UnpairedRows(NamedTuple):
 
 
 def unpaired_rows(tables: CodedTables, columns: tuple[int, ...], budget: Budget) -> UnpairedRows:
-    """Pair equal rows where gold column i is aligned with predicted `columns[i]`, and return the rest.
+    """Pair equal rows one to one, and return the positions of the rows that are left.
 
-    Rows that are exactly equal are paired first, then as many as there can be.
+    Gold column i is aligned with predicted column `columns[i]`. Exactly equal rows are paired first, then as many of
+    the others as possible within the budget.
     """
     gold, predicted = tables.project(columns)
     chains = [tables.pair_of(*place).chains for place in enumerate(columns)]
@@ -108,9 +112,10 @@ def _groups(
     predicted: Mapping[int, CodedRow],
     chains: Sequence[Mapping[int, int]],
 ) -> tuple[Groups, Groups]:
-    """Return the positions of rows without exactly equal partner, in groups of which only rows of both may be equal.
+    """Return the positions of rows without an exactly equal partner, in groups that both sides share by a key.
 
-    Groups are by the codes of cells, or of the chains that these are in; `gold` and `predicted` are projected rows.
+    Only rows with the same key can be equal. A key has, for each cell, the code of its chain, or its `equal` code.
+    `gold` and `predicted` are projected rows.
     """
     gold_exact = dict(enumerate(transpose(tables.exact.gold, len(gold))))
     exact_rows = transpose([tables.exact.predicted[column] for column in columns], len(tables.rows[1]))
@@ -127,7 +132,7 @@ def _groups(
 
 
 def _without_partner(rows: Positions, partners: Iterable[CodedRow]) -> list[int]:
-    """Return the positions of rows for which no partner with the same codes is free."""
+    """Return the positions of `rows` that are left if each row is paired with a free equal row of `partners`."""
     free = Counter(partners)
     positions = []
     for position, row in rows:
@@ -144,7 +149,7 @@ def _grouped(
     equal: Mapping[int, CodedRow],
     chains: Sequence[Mapping[int, int]],
 ) -> Groups:
-    """Return positions by the codes of their rows: of the chain that a cell is in, else its `equal` code."""
+    """Return positions by the key of their row: for each cell, the code of its chain, or its `equal` code."""
     groups: defaultdict[CodedRow, list[int]] = defaultdict(list)
     for at in positions:
         cells = zip(chains, exact[at], equal[at], strict=True)
@@ -153,7 +158,7 @@ def _grouped(
 
 
 class PairedRows(NamedTuple):
-    """Pairs of positions; there cannot be more of them if `is_proven`."""
+    """Pairs of a gold position and a predicted position; `is_proven` says that no more pairs are possible."""
 
     pairs: Pairs
     is_proven: bool
@@ -168,10 +173,12 @@ class _Row(NamedTuple):
 def pair_near_rows(
     gold: Sequence[Placed], predicted: Sequence[Placed], policies: Sequence[Policy], budget: Budget
 ) -> PairedRows:
-    """Pair rows that are equal within the tolerance: each with the first that fits, sorted by the most varied number.
+    """Return pairs of rows that are equal within the tolerance, in which each row is used once.
 
-    Where that leaves rows of both sides, but at most MAX_UNPAIRED of each, as many are paired as there can be. Rows are
-    a position and values; `policies` are those of the values.
+    Rows are sorted by the number that varies most, and each gold row gets the first predicted row that fits. If this
+    leaves rows on both sides, but at most MAX_UNPAIRED of each, a maximum matching replaces the pairs. A row is given
+    as its position and its values; `policies` are those of the values. If the budget ends, the pairs so far are
+    returned.
     """
     columns = zip(*(values for _, values in (*gold, *predicted)), strict=True)
     spread = [
@@ -214,7 +221,7 @@ def _typed(value: Hashable) -> Hashable:
 
 
 def _number(value: Hashable, policy: Policy) -> float:
-    """Return a finite number to sort by: the first one of a list; 0 for infinity and for what is no number."""
+    """Return a finite number to sort a value by: the first number of a list; 0 for infinity and for other values."""
     quantity = quantity_of(value) if is_comparable(value) else value
     if isinstance(quantity, Nested):
         quantity = next(numbers_in(quantity, policy), 0)
@@ -227,9 +234,10 @@ def _are_equal(x: Hashable, y: Hashable, policy: Policy) -> bool:
 
 
 class TablePair:
-    """Gold (n rows, a columns) and predicted (m rows, b columns) under a policy; everything is computed on demand.
+    """Gold and predicted under a policy: their best alignment, the rows that match, and whether all rows do.
 
-    The first `pinned` columns are aligned with themselves.
+    Results are computed on first use. The first `pinned` columns are aligned with themselves. `is_unproven` says
+    whether a search, for an alignment or for partners of blank nodes, has stopped at its budget so far.
     """
 
     def __init__(self, gold: Table, predicted: Table, policy: Policy, *, pinned: int = 0) -> None:
@@ -253,7 +261,10 @@ class TablePair:
 
     @cached_property
     def _stated_columns(self) -> tuple[int, ...] | None:
-        """The predicted column of each gold one, as the policy states it; None if any may be, or one is missing."""
+        """The predicted column of each gold column if the policy compares by position or by name.
+
+        None if the policy allows any alignment, or if predicted lacks a column.
+        """
         if self.policy.columns == "by_name":
             return _by_name(self.gold.columns, self.predicted.columns)
         is_stated = self.policy.columns == "positional" and len(self.gold.columns) <= len(self.predicted.columns)
@@ -264,7 +275,7 @@ class TablePair:
 
     @cached_property
     def coded(self) -> CodedTables:
-        """Both tables as ints."""
+        """The rows of both tables as ints."""
         rows = self.gold_rows, self.predicted_rows
         return CodedTables(self.gold, self.predicted, rows, self.policy, self.column_policies)
 
@@ -272,19 +283,22 @@ class TablePair:
 
     @property
     def is_equal(self) -> bool:
-        """Whether all rows of both sides match under some alignment that the policy allows."""
+        """Whether all rows of both sides match under an alignment that the policy allows."""
         if self.policy.columns != "any" or self._may_drop_rows or not self.gold.columns:
             return self.row_f1(self.alignment) == 1.0
         return self._may_be_equal and (self._has_same_rows() or self.matches_all_rows)
 
     @property
     def matches_all_rows(self) -> bool:
-        """Whether every predicted row has a partner of its own among gold's under some alignment."""
+        """Whether every predicted row matches a different gold row under some alignment."""
         return self.alignment_of_all_rows is not None and self.alignment_of_all_rows.matched == len(self.predicted_rows)
 
     @cached_property
     def alignment_of_all_rows(self) -> Alignment | None:
-        """An alignment under which every predicted row has a partner of its own; unproven past the budget."""
+        """An alignment under which every predicted row matches a different gold row; None if there is none.
+
+        If the budget ended the search, the alignment is by position, with no matches and not proven.
+        """
         return self._note(self._find_alignment_of_all_rows())
 
     def _note(self, alignment: Alignment | None) -> Alignment | None:
@@ -311,9 +325,9 @@ class TablePair:
         return None if proven else Alignment(columns=tuple(range(len(self.gold.columns))), matched=0, is_proven=False)
 
     def _proposals(self, budget: Budget) -> Iterator[tuple[int, ...]]:
-        """Yield all alignments under which all rows would match if the values of each chain were equal.
+        """Yield all alignments under which every predicted row would match if all values of a chain were equal.
 
-        Those under which all rows match where near values are paired regardless of their rows come first.
+        Alignments that also match if near values are paired regardless of their rows come first.
         """
         gold, predicted = (
             [*exact_side[: self.pinned], *linked_side[self.pinned :]]
@@ -335,12 +349,15 @@ class TablePair:
 
     @cached_property
     def _values(self) -> list[list[list[Hashable]]]:
-        """The columns of both sides as values, with texts as what they read as."""
+        """The columns of gold and of predicted as canonical values, with texts as the quantities that they spell."""
         return [[list(map(self.coded.read_cell, column)) for column in columns_of(rows)] for rows in self.coded.rows]
 
     @cached_property
     def _kinds(self) -> list[list[int]]:
-        """A number for each column of both sides, the same for columns that are near the same: 3 and 3.0 are not."""
+        """For gold's and for predicted's columns, a number that is the same for interchangeable columns.
+
+        Such columns have the same cells of the same types, and for gold the same policy: 3 and 3.0 differ.
+        """
         gold_policies = map(self.coded.policy_of, range(len(self.gold.columns)))
         policies = gold_policies, repeat(None, len(self.predicted.columns))
         return [
@@ -349,9 +366,10 @@ class TablePair:
         ]
 
     def _narrowed(self, options: Options, budget: Budget) -> Options:
-        """Return the options whose numbers can be paired, alone and within the rows of one value of another column.
+        """Return `options` without predicted columns whose numbers cannot be paired within the tolerance.
 
-        This refuses what codes cannot: one code links all values of a chain. It may take a quarter of the budget.
+        Numbers are compared within rows that agree in the links of another column; codes cannot do this, because one
+        code links all values of a chain. The dict `options` is changed. At most a quarter of the budget is used.
         """
         if len(self.gold_rows) != len(self.predicted_rows):
             return options
@@ -391,7 +409,7 @@ class TablePair:
         return options
 
     def _coded_in_one_tolerance(self) -> Iterator[CodedTables]:
-        """Yield the tables coded under one tolerance for all columns."""
+        """Yield the coded tables under one tolerance for all columns: the policy's, then the loosest of any column."""
         if not self.column_policies:
             yield self.coded
             return
@@ -399,13 +417,13 @@ class TablePair:
             yield TablePair(self.gold, self.predicted, policy).coded
 
     def _has_same_rows(self) -> bool:
-        """Return whether both hold exactly the same rows: the usual case, which needs no codes."""
+        """Return whether both sides have exactly the same rows; this usual case needs no codes."""
         return self._has_same_size and Counter(self.gold_rows) == Counter(self.predicted_rows)
 
     def _has_other_integers(self) -> bool:
-        """Return whether the integers of rows have other sums than gold's, so that no order of columns helps.
+        """Return whether the sums of integers in rows prove that no order of columns makes the sides equal.
 
-        This takes a tenth of the time that codes take. False if the sums do not show it.
+        False if the sums prove nothing. This takes a tenth of the time of coding.
         """
         if not self._has_same_size:
             return False
@@ -414,34 +432,40 @@ class TablePair:
 
     @property
     def _has_same_size(self) -> bool:
-        """Whether both have as many rows and as many columns."""
+        """Whether both sides have equally many rows and equally many columns."""
         return len(self.gold.columns) == len(self.predicted.columns) and len(self.gold_rows) == len(self.predicted_rows)
 
     @property
     def _may_be_equal(self) -> bool:
-        """Whether both sides have equally many rows, and keep them when columns are dropped."""
+        """Whether both sides have equally many rows, at least one, and keep them if extra columns are dropped."""
         return 0 < len(self.gold_rows) == len(self.predicted_rows) and not self._may_drop_rows
 
     @property
     def _may_drop_rows(self) -> bool:
-        """Whether dropping columns may leave fewer predicted rows, so that matches alone do not give the row F1."""
+        """Whether dropping extra columns may make predicted rows equal, which then count once.
+
+        The number of matches alone does not give the row F1 then.
+        """
         return self.policy.duplicates == "ignore" and len(self.predicted.columns) > len(self.gold.columns)
 
     @property
     def _has_chains(self) -> bool:
-        """Whether equal codes are not enough: some values are near others that are not near each other."""
+        """Whether codes do not decide equality, because of chains of near values or tolerances of columns."""
         return bool(self.column_policies) or self.coded.has_chains
 
     # The best alignment
 
     @cached_property
     def alignment(self) -> Alignment | None:
-        """The best alignment that the policy allows; None if predicted lacks columns."""
+        """The best alignment that the policy allows; None if predicted has too few columns or lacks a name."""
         return self._note(self._find_alignment())
 
     @property
     def shown_columns(self) -> tuple[int, ...] | None:
-        """The columns of the best alignment; those that values do not decide by name, if as many rows match by that."""
+        """The columns of the best alignment for display: gold columns whose values decide little are aligned by name.
+
+        Names are used only if as many rows match. None if there is no alignment.
+        """
         best, names = (
             self.alignment,
             [[name.casefold() for name in table.columns] for table in (self.gold, self.predicted)],
@@ -501,7 +525,7 @@ class TablePair:
         return replace(compared, is_proven=proven)
 
     def _alignment_of_values(self) -> tuple[int, ...]:
-        """Guess an alignment: columns that share the most distinct values first, then those of one place."""
+        """Return a guessed alignment: columns that share the most distinct values, then columns of one position."""
         gold_sizes, sizes = self.coded.distinct_counts
         columns = dict[int, int]()
         if len(gold_sizes) * len(sizes) <= MAX_COLUMN_PAIRS:
@@ -514,7 +538,10 @@ class TablePair:
 
     @cached_property
     def entity_columns(self) -> tuple[int, ...] | None:
-        """The columns of the best alignment; of some that match equally many rows, those with the highest entity F1."""
+        """The columns of the best alignment.
+
+        Of alignments that match equally many rows, that with the highest entity F1. None if there is no alignment.
+        """
         best = self.alignment
         if best is None or self._cannot_tie(best):
             return None if best is None else best.columns
@@ -522,13 +549,16 @@ class TablePair:
         return max(equal_alignments(paired.gold, paired.predicted, best.columns), key=self._entity_f1)
 
     def _cannot_tie(self, best: Alignment) -> bool:
-        """Return whether the policy names the columns, or no other alignment can be as good by codes alone."""
+        """Return whether the best alignment needs no comparison with others that match as many rows.
+
+        That is so if the policy names the columns, if all rows match, and if codes alone do not decide equality.
+        """
         sizes = len(self.gold_rows), len(self.predicted_rows)
         is_stated = self.policy.columns != "any" or bool(self.column_policies) or self._may_drop_rows
         return is_stated or not min(sizes) or best.matched == max(sizes) or self.coded.has_chains
 
     def _entity_f1(self, columns: tuple[int, ...]) -> float:
-        """Return the F1 of the mean precision and the mean recall of the distinct values of columns."""
+        """Return the F1 of the mean precision and the mean recall of distinct values, over the aligned columns."""
         gold_sizes, sizes = self.coded.distinct_counts
         shared = [self.coded.overlap(i, j) for i, j in enumerate(columns)]
         precision = sum(overlap / sizes[j] for overlap, j in zip(shared, columns, strict=True))
@@ -538,7 +568,7 @@ class TablePair:
     def _best_guess(self, *first: tuple[int, ...]) -> Alignment:
         """Return the alignment with the highest row F1 among `first` and further guesses.
 
-        Stop early at one that no alignment can exceed.
+        Stop at the first alignment whose score no other can exceed.
         """
         all_matched = Alignment(columns=(), matched=min(len(self.gold_rows), len(self.predicted_rows)), is_proven=True)
         highest_f1 = 1.0 if self._may_drop_rows else self.row_f1(all_matched)
@@ -554,10 +584,10 @@ class TablePair:
         return replace(best, is_proven=proven)
 
     def _guesses(self) -> Iterator[tuple[int, ...]]:
-        """Yield alignments that may be best, since the search ignores tolerances of columns and rows that are dropped.
+        """Yield alignments that may be best if columns have their own tolerances or dropped columns make rows equal.
 
-        These are the best ones under one tolerance for all columns, those by position and by name, and, if they are
-        few, all others.
+        These are the best alignments under one tolerance for all columns, the alignments by position and by name, and,
+        if they are few, all others.
         """
         for coded in self._coded_in_one_tolerance():
             yield best_alignment(coded.paired.gold, coded.paired.predicted, pinned=self.pinned).columns
@@ -576,19 +606,25 @@ class TablePair:
     # Rows and scores under an alignment
 
     def alignment_of(self, columns: tuple[int, ...], budget: Budget | None = None) -> Alignment:
-        """Return the alignment that maps gold column i to predicted column `columns[i]`."""
+        """Return the alignment of gold column i with predicted column `columns[i]`; it states how many rows match."""
         unpaired = self.unpaired(columns, budget)
         matched = len(self.gold_rows) - len(unpaired.gold)
         return Alignment(columns=columns, matched=matched, is_proven=unpaired.is_proven)
 
     def unpaired(self, columns: tuple[int, ...], budget: Budget | None = None) -> UnpairedRows:
-        """Return the rows without an equal partner where gold column i is aligned with predicted `columns[i]`."""
+        """Return the rows without an equal partner if gold column i is aligned with predicted column `columns[i]`.
+
+        The result is kept for later calls.
+        """
         if columns not in self._unpaired:
             self._unpaired[columns] = unpaired_rows(self.coded, columns, budget or search_budget())
         return self._unpaired[columns]
 
     def row_f1(self, alignment: Alignment | None) -> float:
-        """Return 2 * |multiset intersection of rows| / (n + m) under an alignment; 0 without one."""
+        """Return the F1 score of rows under an alignment; 0 without an alignment.
+
+        It is 2 * |multiset intersection of rows| / (number of gold rows + number of predicted rows).
+        """
         if alignment is None:
             return 0.0
         gold_size, predicted_size = len(self.gold_rows), len(self.predicted_rows)
@@ -599,12 +635,18 @@ class TablePair:
 
 @lru_cache(maxsize=2)
 def table_pair(gold: Table, predicted: Table, policy: Policy) -> TablePair:
-    """Return the pair of two tables, shared by the metrics of one case (tables are hashed by identity)."""
+    """Return the pair of two tables under a policy.
+
+    The last two pairs are kept, so that the metrics of a case share them. Tables are compared by identity.
+    """
     return TablePair(gold, predicted, policy)
 
 
 def _integer_sums(rows: Rows) -> list[int] | None:
-    """Return the sum of the integers of each row, sorted; None if other cells may equal an integer."""
+    """Return the sorted sums of the integers in each row.
+
+    None if there are no integers, or if other cells may equal them.
+    """
     types = set(map(type, chain.from_iterable(rows)))
     if types == {int}:
         return sorted(map(sum, rows))  # type: ignore[arg-type]  # all cells are int
@@ -614,7 +656,10 @@ def _integer_sums(rows: Rows) -> list[int] | None:
 
 
 def _by_name(gold: tuple[str, ...], predicted: tuple[str, ...]) -> tuple[int, ...] | None:
-    """Return the predicted column of each gold name, letter case ignored; of several, the first that is free."""
+    """Return the predicted column for the name of each gold column, whatever the letter case.
+
+    None if a name is missing. Of several columns with the name, the first free column is taken.
+    """
     free: defaultdict[str, list[int]] = defaultdict(list)
     for position, name in reversed(list(enumerate(predicted))):
         free[name.casefold()].append(position)

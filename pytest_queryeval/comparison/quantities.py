@@ -41,43 +41,48 @@ _CYCLE = 146_097  # days of 400 years, after which the calendar repeats itself
 
 
 class Tolerance(NamedTuple):
-    """How far apart two numbers may be: `rel` times the larger one, or `abs`."""
+    """How far apart two equal numbers may be: `rel` times the larger number, or `abs`, whichever is more."""
 
     rel: float
     abs: float
 
     def reach(self, number: float) -> float:
-        """Return how far another number may be from this one, rounded up."""
+        """Return an upper bound of how far a number within the tolerance may be from this number."""
         if self.rel >= 0.5:  # beyond, the reach of a larger number may end before that of a smaller one
             return math.inf
         return max(self.rel / (1 - self.rel) * abs(number), self.abs) + 4 * math.ulp(number)
 
 
 def float_tolerance(policy: Policy) -> Tolerance:
-    """Return the tolerance of two numbers of which one is a float."""
+    """Return the policy's tolerance for two numbers of which at least one is a float."""
     return Tolerance(
         DEFAULT_REL if policy.rel is None else policy.rel, DEFAULT_ABS if policy.abs is None else policy.abs
     )
 
 
 def exact_tolerance(policy: Policy) -> Tolerance:
-    """Return the tolerance of two exact numbers that are not both integers: what the policy sets."""
+    """Return the policy's tolerance for two exact numbers that are not both integers.
+
+    0 for what the policy does not set.
+    """
     return Tolerance(policy.rel or 0.0, policy.abs or 0.0)
 
 
 def rounds(policy: Policy) -> bool:
-    """Return whether Decimals of many decimals may be rounded: unless the policy sets the whole tolerance."""
+    """Return whether Decimals with many decimals may be rounded: True unless the policy sets both `rel` and `abs`."""
     return policy.rel is None or policy.abs is None
 
 
 def widest_tolerance(policy: Policy) -> Tolerance:
-    """Return a tolerance within which all numbers are that are equal under the policy."""
+    """Return a tolerance that contains all pairs of numbers that are equal under the policy."""
     wide = float_tolerance(policy)
     return Tolerance(max(wide.rel, QUOTIENT_REL), max(wide.abs, 0.5 * 10.0**-ROUNDED_DECIMALS))
 
 
 def decimals_of(number: Number) -> int | None:
-    """Return how many decimals an exact number has, zeros at the end included; None for a float.
+    """Return how many decimals an exact number has, including zeros at the end.
+
+    None for a float, and for a Decimal that is not finite.
 
     >>> decimals_of(Decimal("1.10")), decimals_of(5), decimals_of(0.5)
     (2, 0, None)
@@ -89,7 +94,7 @@ def decimals_of(number: Number) -> int | None:
 
 
 def is_whole(number: Number) -> bool:
-    """Return whether an exact number is whole, or a float stands for one whole number only."""
+    """Return whether a number is whole; a float must be small enough to stand for only one whole number."""
     match number:
         case int():
             return True
@@ -100,7 +105,7 @@ def is_whole(number: Number) -> bool:
 
 
 def as_float(number: Number) -> float:
-    """Return the nearest float, which may be infinite."""
+    """Return the float nearest to a number, which may be infinite."""
     try:
         return float(number)
     except OverflowError:
@@ -153,20 +158,21 @@ def _is_close_exactly(x: int | Decimal, y: int | Decimal, policy: Policy) -> boo
 
 
 def _is_within(width: Tolerance, distance: Decimal, larger: Decimal) -> bool:
-    """Return whether a distance is within a tolerance, taken as it is written: as a float 0.3 is a little less."""
+    """Return whether a distance is within a tolerance, whose floats count as the decimal numbers that spell them."""
     return distance <= max(_CONTEXT.multiply(Decimal(repr(width.rel)), larger), Decimal(repr(width.abs)))
 
 
 def half_unit(decimals: int) -> Decimal:
-    """Return half a unit of the last place."""
+    """Return half a unit of the last of so many decimals: 0.05 for 1."""
     return Decimal((0, (5,), -decimals - 1))
 
 
 class Temporal(NamedTuple):
     """A date, a moment, a time of day or a duration.
 
-    `seconds` count from the year 0 or from midnight, in UTC where a zone is known; `fraction` has the digits after the
-    point, without zeros at the end. A duration is `negative` as a whole.
+    `seconds` count from the start of the calendar or from midnight, in UTC if a zone is known, or they are the length
+    of a duration without its `months`. `fraction` contains the digits after the decimal point, without zeros at the
+    end. `negative` is the sign of a whole duration.
     """
 
     kind: OneOf["date", "datetime", "time", "duration"]
@@ -178,7 +184,7 @@ class Temporal(NamedTuple):
 
 
 def temporal_of(value: date | time) -> Temporal:
-    """Return the value of a date, a time or a datetime."""
+    """Return a date, a time or a datetime as a `Temporal`."""
     if isinstance(value, date) and not isinstance(value, datetime):
         return Temporal("date", value.toordinal() * DAY)
     days = value.toordinal() if isinstance(value, datetime) else 0
@@ -191,7 +197,7 @@ def temporal_of(value: date | time) -> Temporal:
 
 
 def read_temporal(text: str) -> Temporal | None:
-    """Return the value of a text that is a date, a time or a duration in ISO 8601; None for any other text.
+    """Return the date, moment, time or duration that a text in ISO 8601 spells; None for any other text.
 
     >>> read_temporal("2024-01-01 12:30:00.50+02:00") == read_temporal("2024-01-01T10:30:00.5Z")
     True
@@ -205,7 +211,7 @@ def read_temporal(text: str) -> Temporal | None:
 
 
 def xsd_time(text: str) -> Temporal | None:
-    """Return the value of an xsd:time: unlike in databases, 24:00:00 is 00:00:00."""
+    """Return the time that an xsd:time spells, None for any other text; unlike in databases, 24:00:00 is 00:00:00."""
     return read_temporal(_END_OF_DAY.sub("00:00:00", text))
 
 
@@ -230,7 +236,10 @@ def _moment(match: re.Match[str]) -> Temporal | None:
 
 
 def _seconds(clock: str) -> int:
-    """Return the seconds since midnight; raise ValueError for a clock that does not exist."""
+    """Return the seconds since midnight of a clock time, with or without colons.
+
+    Raise ValueError for an invalid time.
+    """
     digits = clock.replace(":", "").ljust(6, "0")
     read = time(int(digits[:2]), int(digits[2:4]), int(digits[4:]))
     return read.hour * 3600 + read.minute * 60 + read.second

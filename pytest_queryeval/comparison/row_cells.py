@@ -53,10 +53,11 @@ _INTEGERS = range(-(2**63), 2**64)  # what a column of numbers can hold in panda
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowCells:
-    """Gold's rows: a token for each cell, no two of a row the same, and the tokens of predicted that equal some cell.
+    """Gold's rows as tokens of cells, none twice in a row, and the tokens of predicted cells that equal them.
 
-    A token is in `matching_tokens` once for each cell that a predicted row with this token shares. `matching_tokens` is
-    the same object as `cells` where tokens equal only themselves.
+    `matching_tokens` contains, for each gold row, a predicted token as often as cells with it can be paired with cells
+    of the row. It is the same object as `cells` if tokens equal only themselves. `width` is the number of gold's
+    columns.
     """
 
     width: int
@@ -64,23 +65,23 @@ class RowCells:
     matching_tokens: Sequence[Tokens]
 
     def only(self, positions: Sequence[int]) -> RowCells:
-        """Return the rows at these positions."""
+        """Return the rows at these positions, in that order."""
         cells = [self.cells[at] for at in positions]
         reach = cells if self.matching_tokens is self.cells else [self.matching_tokens[at] for at in positions]
         return RowCells(width=self.width, cells=cells, matching_tokens=reach)
 
 
 def merged_rows(pair: TablePair) -> tuple[list[Codes], list[Codes]]:
-    """Return gold's rows and predicted's as codes, equal for cells that are equal under the policy."""
+    """Return gold's rows and predicted's rows as codes, which are the same for equal cells under the policy."""
     (gold, predicted), _ = pair.coded.paired_anywhere
     return transpose(gold, len(pair.gold_rows)), transpose(predicted, len(pair.predicted_rows))
 
 
 def distinct_row_cells(pair: TablePair) -> tuple[RowCells, list[Tokens], bool]:
-    """Return gold's distinct rows, predicted's, and whether all equal cells were found.
+    """Return gold's distinct rows, predicted's distinct rows, and whether all equal cells were found.
 
-    A row counts once, at its first position. A cell equals at most one cell of a row, so the second of two cells of one
-    value has a token of its own.
+    Rows are in the order of their first positions. Because a cell equals at most one cell of another row, the second of
+    two equal cells in a row has a different token.
     """
     exact, width = pair.coded.exact, len(pair.gold.columns)
     paired, has_chains = pair.coded.paired_anywhere
@@ -94,7 +95,7 @@ def distinct_row_cells(pair: TablePair) -> tuple[RowCells, list[Tokens], bool]:
 
 
 def _distinct(exact: Sequence[Sequence[int]], codes: Sequence[Sequence[int]]) -> list[Codes]:
-    """Return the rows of `codes`, one for all rows of exactly the same cells."""
+    """Return the rows of the columns `codes`, without rows whose `exact` codes repeat an earlier row."""
     rows: dict[Codes, Codes] = {}
     for exact_row, row in zip(zip(*exact, strict=True), zip(*codes, strict=True), strict=True):
         rows.setdefault(exact_row, row)
@@ -102,7 +103,7 @@ def _distinct(exact: Sequence[Sequence[int]], codes: Sequence[Sequence[int]]) ->
 
 
 def _copies(codes: Iterable[Hashable]) -> Tokens:
-    """Return a token for each code; every copy of a code has one of its own."""
+    """Return a token for each code of a row; further copies of a code get different tokens."""
     row = tuple(codes)
     if len(set(row)) == len(row):
         return row
@@ -117,9 +118,10 @@ def _copies(codes: Iterable[Hashable]) -> Tokens:
 def _near_tokens(
     gold: Sequence[Codes], predicted: Sequence[Codes], near: Mapping[int, set[int]]
 ) -> tuple[list[Tokens], list[Tokens], list[Tokens]] | None:
-    """Return gold's tokens, their reach, and predicted's tokens, where some cells equal others; None past MAX_REACH.
+    """Return gold's tokens, the predicted tokens that match each gold row, and predicted's tokens; None past MAX_REACH.
 
-    The cells of a row that are linked by nearness make one token, since any of them may equal any of the other row's.
+    `near` has the predicted codes that each gold code equals. All cells of a row that nearness links make one token,
+    because each of them may equal any cell of the token on the other side.
     """
     groups = component_representatives(
         (code, near_code) for code, near_codes in near.items() for near_code in near_codes
@@ -150,7 +152,7 @@ def _near_tokens(
 
 
 def _parts(row: Codes, groups: Mapping[int, int]) -> tuple[list[int], list[Codes]]:
-    """Return the codes of a row that equal only themselves, and the others as one sorted part for each group."""
+    """Return the codes of a row that equal only themselves, and a sorted tuple of the codes of each linked group."""
     parts: defaultdict[int, list[int]] = defaultdict(list)
     alone = []
     for code in row:
@@ -162,7 +164,7 @@ def _parts(row: Codes, groups: Mapping[int, int]) -> tuple[list[int], list[Codes
 
 
 def _most_equal(gold: Codes, predicted: Codes, near: Mapping[int, set[int]]) -> int:
-    """Return how many cells of two parts can be paired with an equal one."""
+    """Return how many cells of a gold part and a predicted part can be paired one to one with an equal cell."""
     if len(gold) == 1 or len(predicted) == 1:
         return 1
     fits = [[place for place, code in enumerate(predicted) if code in near[gold_code]] for gold_code in gold]
@@ -170,9 +172,9 @@ def _most_equal(gold: Codes, predicted: Codes, near: Mapping[int, set[int]]) -> 
 
 
 def _near_codes(pair: TablePair) -> dict[int, set[int]] | None:
-    """Return the codes of the predicted values that each gold value equals; None past MAX_NEAR_PAIRS comparisons.
+    """Return the codes of the predicted values that each gold value equals; None after MAX_NEAR_PAIRS comparisons.
 
-    A code stands for an integer and a float of the same value, and is near what either of them is near.
+    The code of an integer and a float of the same value is near what either of them is near.
     """
     coded = pair.coded
     predicted = _values(pair.predicted_rows, coded.exact.predicted, coded.texts)
@@ -206,7 +208,10 @@ def _near_codes(pair: TablePair) -> dict[int, set[int]] | None:
 
 
 def _gold_values(pair: TablePair) -> Iterator[tuple[Policy, tuple[Hashable, Comparable], int]]:
-    """Yield gold's values with their codes and the policy of their column: once for each tolerance that they have."""
+    """Yield the policy, the value with its tolerance type, and the code of each distinct gold value.
+
+    A value occurs once for each policy of a column that contains it.
+    """
     by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
     for place in range(len(pair.gold.columns)):
         by_policy[pair.coded.policy_of(place)].append(place)
@@ -218,9 +223,9 @@ def _gold_values(pair: TablePair) -> Iterator[tuple[Policy, tuple[Hashable, Comp
 
 
 def _values(rows: Rows, codes: Sequence[Sequence[int]], texts: Texts) -> CodesByValue:
-    """Map values that are compared as quantities, each with its tolerance type, to their codes.
+    """Return the codes of the values that are compared as quantities, by tolerance type and value.
 
-    `codes` are those of the columns of `rows`; `texts` replaces texts by the quantities that they spell.
+    `codes` are the columns of `rows` as codes; `texts` replaces texts by the quantities that they spell.
     """
     coded_values: CodesByValue = {}
     for values, column in zip(columns_of(rows), codes, strict=True):
@@ -236,7 +241,7 @@ def _values(rows: Rows, codes: Sequence[Sequence[int]], texts: Texts) -> CodesBy
 
 
 def _near_numbers(number: Number, numbers: Sequence[CodedNumber], policy: Policy) -> Iterator[tuple[Comparable, int]]:
-    """Yield values and codes of the sorted numbers that may be within the tolerance of a number."""
+    """Yield the values and codes of the sorted `numbers` that may be within the tolerance of a number."""
     middle = as_float(number)
     if not math.isfinite(middle):
         return
@@ -250,18 +255,18 @@ def _near_numbers(number: Number, numbers: Sequence[CodedNumber], policy: Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonCells:
-    """The number of cells that paired rows have in common; no other one-to-one pairs have more if `is_proven`."""
+    """The number of cells that paired rows have in common; `is_proven` says that no other pairs have more."""
 
     common: int
     is_proven: bool
 
 
 def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> CommonCells:
-    """Pair rows with the same cells, in any order, and then the rest so that they have the most in common.
+    """Pair gold rows with predicted rows one to one, and return the greatest number of cells that pairs have in common.
 
-    Pairing rows of the same cells first loses nothing: what two other rows would lose by it, they have in common. In
-    most answers each of the other rows can then have the partner that it shares most with. If not, they are assigned
-    exactly, up to MAX_MATRIX possible pairs.
+    Rows with the same cells in any order are paired first, which loses nothing. If each other row can have the partner
+    that it shares most cells with, these are the pairs. Otherwise they are assigned exactly, up to MAX_MATRIX possible
+    pairs, and greedily beyond.
     """
     same, gold, predicted = _without_same(gold, predicted)
     # Rows that share no cell with any row of the other side add nothing to any pair.
@@ -287,14 +292,14 @@ def pair_rows(gold: RowCells, predicted: Sequence[Tokens]) -> CommonCells:
 
 
 def common_cells(reach: Tokens, rows: Iterable[Tokens]) -> list[int]:
-    """Return how many cells a gold row has in common with each of the predicted rows."""
+    """Return how many cells a gold row, given by its matching tokens, has in common with each predicted row."""
     return [sum(map(set(row).__contains__, reach)) for row in rows]
 
 
 def _pair_with_best_partners(reach: Sequence[Tokens], predicted: Sequence[Tokens]) -> int | None:
-    """Pair each row of the smaller side with a row that it has the most cells in common with.
+    """Return the number of common cells if each row of the smaller side is paired with its best partner.
 
-    Return the number of these cells, which no other pairs exceed; None if such a row is taken, or past MAX_VISITS.
+    No other pairs have more. Return None if two rows need the same partner, or past MAX_VISITS.
     """
     holders: defaultdict[object, list[int]] = defaultdict(list)
     for right, row in enumerate(predicted):
@@ -320,7 +325,10 @@ def _pair_with_best_partners(reach: Sequence[Tokens], predicted: Sequence[Tokens
 
 
 def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, RowCells, list[Tokens]]:
-    """Pair rows of the same cells one to one; return the number of their cells, and the rows that are left."""
+    """Pair rows with the same cells one to one.
+
+    Return the number of their cells, then the gold rows and the predicted rows that are left.
+    """
     waiting: defaultdict[frozenset[object], list[int]] = defaultdict(list)
     for position in reversed(range(len(predicted))):
         waiting[frozenset(predicted[position])].append(position)
@@ -335,7 +343,7 @@ def _without_same(gold: RowCells, predicted: Sequence[Tokens]) -> tuple[int, Row
 
 
 def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
-    """Return an upper bound, as if each row shared every cell that the other side holds; None if it is not known."""
+    """Return an upper bound of the common cells of all pairs; None if it is unknown, because near cells can match."""
     if gold.matching_tokens is not gold.cells:
         return None
     pairs = min(len(gold.cells), len(predicted))
@@ -348,21 +356,24 @@ def _max_common(gold: RowCells, predicted: Sequence[Tokens]) -> int | None:
 
 
 def _overlap(reach: Sequence[Tokens], cells: Sequence[Tokens], only: Collection[Hashable] | None = None) -> Matrix:
-    """Return how many cells each gold row (rows), given by its reach, shares with each predicted row (columns)."""
+    """Return a sparse matrix of the number of cells that each gold row shares with each predicted row.
+
+    Gold rows are given by their matching tokens. With `only`, other tokens do not count.
+    """
     tokens = set(chain.from_iterable(reach)).intersection(chain.from_iterable(cells)) if only is None else only
     places = {token: place for place, token in enumerate(tokens)}
     return _counts(reach, places) @ _counts(cells, places).T
 
 
 def _greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
-    """Pair rows, those with the most cells in common first.
+    """Return pairs of rows, chosen greedily by the number of cells in common.
 
-    Cells that too many rows have in common are left out at first. Then rows without partner are paired that have the
-    same frequent cells, and at last those that share one frequent cell, the rarer the earlier.
+    Cells that very many rows share are ignored at first. Rows without a partner are then paired if they have the same
+    frequent cells, and at last if they share one frequent cell, rare cells first.
     """
     import numpy as np
 
-    visits = _visits(reach, cells)
+    visits = _pairs_by_token(reach, cells)
     rare = {
         token for token, total in zip(visits, accumulate(visits.values()), strict=True) if total <= MAX_GREEDY_VISITS
     }
@@ -381,7 +392,10 @@ def _greedy_pairs(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> Pairs:
 
 
 def _counts(rows: Sequence[Tokens], places: dict[Hashable, int]) -> Matrix:
-    """Return how often each row (rows) holds the token of each place (columns)."""
+    """Return a sparse matrix of how often each row contains the token of each place.
+
+    Tokens without a place are ignored.
+    """
     import numpy as np
     from scipy.sparse import csr_array  # takes up to a second to load
 
@@ -391,15 +405,15 @@ def _counts(rows: Sequence[Tokens], places: dict[Hashable, int]) -> Matrix:
     return csr_array((ones, (at[:, 0], at[:, 1])), shape=(len(rows), len(places)))
 
 
-def _visits(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> dict[Hashable, int]:
-    """Return the number of pairs of rows that share each common token, the rarest token first."""
+def _pairs_by_token(reach: Sequence[Tokens], cells: Sequence[Tokens]) -> dict[Hashable, int]:
+    """Return how many pairs of rows share each token, in ascending order of that number."""
     gold_counts, predicted_counts = (Counter(chain.from_iterable(rows)) for rows in (reach, cells))
     visits = {token: n * predicted_counts[token] for token, n in gold_counts.items() if token in predicted_counts}
     return dict(sorted(visits.items(), key=itemgetter(1)))
 
 
 def _by_frequent_cells(gold: Mapping[int, Tokens], predicted: Mapping[int, Tokens]) -> Pairs:
-    frequent = _visits(list(gold.values()), list(predicted.values()))
+    frequent = _pairs_by_token(list(gold.values()), list(predicted.values()))
     gold_keys, keys = (
         {at: [frozenset(frequent.keys() & row)] for at, row in side.items()} for side in (gold, predicted)
     )
@@ -413,7 +427,7 @@ def _by_frequent_cells(gold: Mapping[int, Tokens], predicted: Mapping[int, Token
 def _by_shared_keys(
     gold: Mapping[int, Iterable[Hashable]], predicted: Mapping[int, Iterable[Hashable]], keys: Iterable[Hashable]
 ) -> Pairs:
-    """Pair rows that share a key, in the order of `keys`."""
+    """Return pairs of rows that share a key, for one key after the other; no row is used twice."""
     gold_holders, holders = _holders(gold), _holders(predicted)
     free_gold, free_predicted = set(gold), set(predicted)
     pairs: Pairs = []
@@ -436,10 +450,10 @@ def _holders(rows: Mapping[int, Iterable[Hashable]]) -> defaultdict[Hashable, li
 
 
 def text_rows(rows: Iterable[Row]) -> list[tuple[str, ...]]:
-    """Return the rows as `DataFrame(rows).astype(str)` of pandas 2 has them.
+    """Return the rows as texts, as `DataFrame(rows).astype(str)` of pandas 2 makes them.
 
-    A column of numbers that holds a float or NULL is one of floats, with `nan` for NULL; in any other column each cell
-    is its own text, and NULL is `None`.
+    A column of numbers with a float or NULL becomes floats, with `nan` for NULL. In any other column each cell is its
+    own text, and NULL is `None`.
 
     >>> text_rows([(1, 1, "a"), (2, None, None)])
     [('1', '1.0', 'a'), ('2', 'nan', 'None')]
@@ -455,7 +469,10 @@ def text_rows(rows: Iterable[Row]) -> list[tuple[str, ...]]:
 
 
 def _is_of_floats(column: Sequence[Cell]) -> bool:
-    """Return whether pandas reads a column as floats: numbers and NULLs that are not all integers nor all NULLs."""
+    """Return whether pandas reads a column as floats.
+
+    That is so for numbers and NULLs that are neither all integers nor all NULLs.
+    """
     types = set(map(type, column))
     if not types <= {int, float, type(None)} or not types - {type(None)} or types == {int}:
         return False

@@ -28,7 +28,7 @@ MEASURES = (f"{XSD}decimal", f"{XSD}double", f"{XSD}float")  # datatypes of numb
 
 
 class SimilarRows(NamedTuple):
-    """Two rows by their positions, and the gold columns in which they differ."""
+    """The positions of a gold row and a predicted row, and the gold columns in which they differ."""
 
     gold: int
     predicted: int
@@ -36,14 +36,20 @@ class SimilarRows(NamedTuple):
 
 
 class Compare(Protocol):
-    """How rows at two positions are compared."""
+    """A function that compares a gold row with a predicted row."""
 
     def __call__(self, at: int, partner: int, most: int | None = None) -> SimilarRows | None:
-        """Compare the rows at two positions, which may differ in `most` columns."""
+        """Return the columns in which the gold row `at` and the predicted row `partner` differ.
+
+        None if they are equal, or if they differ in more than `most` columns, by default half of the columns.
+        """
 
 
 class RowPairs(NamedTuple):
-    """Pairs of rows that differ, and the gold columns that identify rows; none if rows are paired by best match."""
+    """Pairs of rows that differ, and the gold columns that identify rows.
+
+    `key` is empty if rows are paired by best match.
+    """
 
     key: tuple[int, ...]
     rows: list[SimilarRows]
@@ -57,13 +63,15 @@ def similar_rows(
     missing: Sequence[int],
     extra: Sequence[int],
 ) -> RowPairs:
-    """Pair missing with extra rows that agree in at least half of the columns, those that identify a row among them.
+    """Return pairs of a missing row and an extra row that are probably the same row with changed cells.
 
-    `gold` and `predicted` are the rows as `CodedTables.project` returns them for the alignment `columns`, `missing` and
-    `extra` the positions of those without an equal partner. These columns identify rows: the fewest, then leftmost ones
-    whose values are unique in both answers; of several such choices the one that pairs most rows. Columns of measures
-    or lists do if no others do. Rows agree in fewer columns if those that identify them `are_names` and one side has no
-    other rows.
+    Paired rows agree in at least half of the columns and in the columns that identify a row, if there are any. These
+    are the fewest, then leftmost columns whose values are unique in both answers; of several such choices, the choice
+    that pairs most rows. Columns of measures and lists identify rows only if no others do. Rows may agree in fewer
+    columns if the identifying columns satisfy `_are_names` and all rows of one side have a partner.
+
+    `gold` and `predicted` are the rows as `CodedTables.project` returns them for the alignment `columns`. `missing` and
+    `extra` are the positions of rows without an equal partner.
     """
     if not missing or not extra or len(columns) < 2:
         return RowPairs((), [])
@@ -88,7 +96,7 @@ def _column(tables: TablePair, place: int) -> Iterator[Cell]:
 
 
 def _is_measure(cell: Cell) -> bool:
-    """Return whether a cell is a list, a struct or a number that is not whole, which rarely identify anything."""
+    """Return whether a cell is a number that is not whole, a list or a struct; such cells rarely identify rows."""
     match cell:
         case float() | Decimal():
             return not (isfinite(cell) and is_whole(cell))
@@ -99,7 +107,10 @@ def _is_measure(cell: Cell) -> bool:
 
 
 def _are_names(tables: TablePair, columns: tuple[int, ...], key: tuple[int, ...], plain: Sequence[int]) -> bool:
-    """Return whether columns have equal names, no measures, and, if they are several, a text among them."""
+    """Return whether the columns of a key have the same names on both sides, contain no measures, and can name rows.
+
+    Several columns need a text among them, and both answers need more than one row.
+    """
     gold, predicted = tables.gold, tables.predicted
     return (
         min(len(gold.rows), len(predicted.rows)) > 1
@@ -112,10 +123,7 @@ def _are_names(tables: TablePair, columns: tuple[int, ...], key: tuple[int, ...]
 def _difference_of(
     tables: TablePair, columns: tuple[int, ...], gold: Sequence[CodedRow], predicted: Mapping[int, CodedRow]
 ) -> Compare:
-    """Return a function that compares the rows at two positions: it returns them with the columns in which they differ.
-
-    It returns None if they differ in no column, or in more than `most`, by default half of them.
-    """
+    """Return a function that compares a gold row with a predicted row, both given by position."""
     coded, places, half = tables.coded, range(len(columns)), len(columns) // 2
     chained = [bool(coded.pair_of(*place).chains) for place in enumerate(columns)]
 
@@ -140,9 +148,10 @@ def _identifying_columns(
     predicted: Mapping[int, CodedRow],
     plain: Sequence[int],
 ) -> Iterator[tuple[int, ...]]:
-    """Yield the columns whose values are unique in both answers: of `plain` ones, the fewest first, then the leftmost.
+    """Yield sets of columns whose values are unique in both answers, without sets that contain an earlier set.
 
-    Then come those with others among them.
+    Sets of `plain` columns come first, then all others; smaller sets first, then leftmost. MAX_KEY_CELLS limits the
+    search.
     """
     distinct = tables.coded.distinct_counts
     sides = [(gold, distinct[0]), ([*predicted.values()], [distinct[1][column] for column in columns])]
@@ -169,9 +178,9 @@ def _best_match(
     extra: Sequence[int],
     difference: Compare,
 ) -> list[SimilarRows]:
-    """Pair missing rows with the extra rows that differ from them in the fewest columns.
+    """Return pairs of a missing row and the free extra row that differs from it in the fewest columns.
 
-    If there are more than MAX_MATCHED, first pair rows that agree in all columns with the same values on both sides.
+    If a side has more than MAX_MATCHED rows, first pair rows that agree in all columns whose values have equal sums.
     """
     free = dict.fromkeys(extra)
     left = missing

@@ -28,11 +28,11 @@ _NODE = BlankNode("")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TieQuery:
-    """A query that returns gold's rows in order, up to the last that ties with the last one that gold returned.
+    """A query that returns gold's rows in order, up to the last row that ties with the last row that gold returned.
 
-    `key_columns` columns at the end are not gold's and are equal in rows that tie; with `is_ranked` there is one, the
-    rank of the row. With none of them, all rows tie. `max_rows` is the query's own limit, which may end it too early,
-    and `notes` are sentences on what its keys leave out.
+    The last `key_columns` columns are not gold's; they are equal in rows that tie, and without them all rows tie. If
+    `is_ranked` is true, there is one such column, the rank of the row. `max_rows` is the query's own limit, which may
+    end it too early. `notes` are sentences on the keys that the query leaves out.
     """
 
     text: str
@@ -43,7 +43,10 @@ class TieQuery:
 
 
 class MadeQueries(Sequence[TieQuery]):
-    """Queries that are made when they are asked for: few plans need any, and most of these the first one only."""
+    """A sequence of tie queries that are made anew on each use.
+
+    Few plans need any query, and most of these only the first.
+    """
 
     def __init__(self, make: Callable[[], Iterator[TieQuery]]) -> None:
         self._make = make
@@ -60,10 +63,10 @@ class MadeQueries(Sequence[TieQuery]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderPlan:
-    """The order of a query's rows, and the queries that show which tie: the first that runs counts.
+    """The order of a query's rows, and the queries that show which rows tie; the first query that runs counts.
 
-    `limited` queries return the rows of some places only, from `offset` on. `keys` are the output columns that hold all
-    sort keys, or None if some key is not selected.
+    `ordered` says whether the query orders its rows. `limited` says whether it returns only a range of them, which
+    begins after `offset` rows. `keys` are the output columns that contain all sort keys, None if a key is not selected.
     """
 
     ordered: bool
@@ -74,13 +77,14 @@ class OrderPlan:
 
 
 class Collection(NamedTuple):
-    """An output column whose cells are lists of elements, which gold may return in any order.
+    """An output column whose cells are lists of elements that gold may return in any order.
 
-    Gold joins the elements by `separator` to a text; where it is None, gold returns lists. Columns with one `group`
-    have the same rows in the same order; those of DISTINCT elements have a group of their own. With `picks`, gold
-    returns one of the elements, which are terms as `encoded_term` writes them. With `may_repeat`, rows that have the
-    same list may have it of one and the same group. `around` are two characters, between which gold has the elements
-    of a JSON list.
+    - `separator`: the text between elements in gold's cells; None if gold returns lists.
+    - `group`: columns of one group have the same rows in the same order; columns of DISTINCT elements have their own
+      group.
+    - `picks`: gold returns one of the elements, which are terms as `encoded_term` writes them.
+    - `may_repeat`: rows with the same list may have it from one and the same group of rows.
+    - `around`: two characters, between which gold has the elements of a JSON list; else empty.
     """
 
     column: int
@@ -93,11 +97,11 @@ class Collection(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidedQuery:
-    """Gold's query with the choices that it leaves open made towards a predicted answer: what it returns, gold may.
+    """Gold's query with its open choices made towards a predicted answer; gold may return whatever it returns.
 
-    `alignment` is the predicted column for each of gold's columns that was taken to have one. The cells of
-    `collections` are lists of their elements as texts, in JSON where the database has no lists. With `read`, the query
-    has no answer that gold may give: its rows are passed to `read`, before the next query is asked for.
+    `alignment` is the predicted column that is assumed for each of some gold columns. The cells of `collections` are
+    lists of their elements as texts, in JSON if the database has no lists. If `read` is set, the query has no answer
+    for gold: its rows are passed to `read` before the next query is asked for.
     """
 
     text: str
@@ -111,26 +115,27 @@ class OpenQuery(Protocol):
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The choices, in the words of notes for readers."""
+        """The open choices, in words for the notes of a case."""
 
     @property
     def fixed_columns(self) -> tuple[int, ...] | None:
-        """Output columns that no choice changes; None where a choice may change which rows there are."""
+        """The output columns that no choice changes; None if a choice may change which rows there are."""
 
     def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
-        """Yield up to three queries that make the choices towards `predicted`; `gold` is the answer of the query.
+        """Yield up to three queries that make the choices towards `predicted`; `gold` is the answer of this query.
 
-        Each takes one of the `alignments`: the predicted column for each of gold's columns, the likeliest first.
+        Each query uses an alignment of `alignments`, which map gold's columns to predicted columns, the likeliest
+        first.
         """
 
     def decided(self, first: str = "") -> list[str]:
-        """Return the query with its choices decided by all columns, ascending and descending; none if it has no keys.
+        """Return the query with its choices decided by all columns, ascending and descending; empty if it has no keys.
 
-        With `first`, one of `deciding_columns`, choices are decided by that before, always ascending.
+        With `first`, a text of `deciding_columns`, that column decides before the others, always ascending.
         """
 
     def deciding_columns(self) -> list[str]:
-        """Return the texts of the columns by which the choices can be decided."""
+        """Return the texts of the columns that can decide the choices."""
 
 
 # A query that the engine runs and our parser cannot read: rows must be in exactly its order.
@@ -140,9 +145,10 @@ UNREADABLE = OrderPlan(ordered=True, limited=False, offset=0, queries=(), keys=N
 def ties_of(
     plan: OrderPlan, table: Table, policy: Policy, run: Callable[[str], Table | str]
 ) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
-    """Return the ties of gold's answer, or None if they are not known, and notes on how they were found.
+    """Return the ties of gold's answer `table`, None if they are unknown, and notes on how they were found.
 
-    `run` executes a query, and returns its answer or why it failed.
+    `run` executes a query, and returns its answer or the text of its failure. If no query of the plan shows the ties,
+    the selected sort keys decide.
     """
     reason = "the query cannot be rewritten"
     for query in plan.queries:
@@ -160,7 +166,7 @@ def ties_of(
                 reason = f"OFFSET and LIMIT reach up to row {end:,}, `max_rows` to {query.max_rows:,}"
             continue
         first = int(str(full.rows[0][-1])) if query.is_ranked and full.rows else 1
-        ties = _cut(groups, plan.offset - (first - 1), table, policy)
+        ties = _covered_ties(groups, plan.offset - (first - 1), table, policy)
         if ties is not None:
             rows_cut = sum(len(tie.rows) for tie in ties if len(tie.rows) > tie.size)
             cut = (CUT.format(rows=rows_cut),) if rows_cut else ()
@@ -170,7 +176,7 @@ def ties_of(
 
 
 def without_choice(table: Table) -> Table:
-    """Return the table with ties that allow only the rows of the table."""
+    """Return a copy of the table whose ties allow only the table's own rows."""
     rows = iter(table.rows)
     ties = tuple(replace(tie, rows=tuple(islice(rows, tie.size))) for tie in table.ties or ())
     return replace(table, ties=ties)
@@ -179,7 +185,10 @@ def without_choice(table: Table) -> Table:
 def _selected_ties(
     plan: OrderPlan, table: Table, policy: Policy, reason: str
 ) -> tuple[tuple[Tie, ...] | None, tuple[str, ...]]:
-    """Return ties by the selected keys of the rows that gold returned, if gold could not be run again."""
+    """Return ties by the sort keys that gold selects, and notes, for a gold query whose rows could not be read again.
+
+    The ties are None if a sort key is not selected. `reason` says why the rows could not be read.
+    """
     unread = (
         f"order: the rows that tie at the LIMIT of the gold query could not be read ({reason}), "
         "so only those it returned are right"
@@ -196,8 +205,11 @@ def _grouped(rows: Sequence[Row], keys: Sequence[Hashable]) -> list[list[Row]]:
     return [[row for _, row in group] for _, group in groupby(zip(keys, rows, strict=True), key=itemgetter(0))]
 
 
-def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> tuple[Tie, ...] | None:
-    """Return the part of the groups that the answer covers; None if the answer has other rows."""
+def _covered_ties(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> tuple[Tie, ...] | None:
+    """Return the ties of the part of `groups` that the answer covers; None if the answer has rows that are not in them.
+
+    The answer begins after `offset` rows of the groups.
+    """
     start, end = offset, offset + len(table.rows)
     answered = _comparable(table.rows, table, policy)
     allowed_rows = iter(_comparable(list(chain.from_iterable(groups)), table, policy))
@@ -217,6 +229,6 @@ def _cut(groups: list[list[Row]], offset: int, table: Table, policy: Policy) -> 
 
 
 def _comparable(rows: Sequence[Row], table: Table, policy: Policy) -> Sequence[tuple[Hashable, ...]]:
-    """Return canonical rows to compare with those of another run, where blank nodes may have other labels."""
+    """Return canonical rows without the labels of blank nodes, which may differ in another run."""
     canonical_ = canonical_rows(Table(columns=table.columns, rows=list(rows)), policy)
     return [tuple([replace_blank_nodes(cell, lambda _: _NODE) for cell in row]) for row in canonical_]
