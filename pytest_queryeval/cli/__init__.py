@@ -30,15 +30,15 @@ COMMANDS: Registry[Command] = Registry(
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser with errors of one line, which end with its epilog."""
+    """A parser whose errors have one line, which ends with the parser's epilog."""
 
     def error(self, message: str) -> NoReturn:
-        """Exit for arguments that cannot be used."""
+        """Print the error and exit with USAGE_ERROR."""
         self.exit(USAGE_ERROR, log_line(f"{self.prog}: {message} ({self.epilog})") + "\n")
 
 
 class _CommandParser(_Parser):
-    """The parser of a command, whose module is imported when the command is used."""
+    """The parser of a command, which imports the command's module when it parses arguments."""
 
     def __init__(self, *, command: str = "", **settings: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
@@ -59,7 +59,7 @@ class _CommandParser(_Parser):
         return options, unknown
 
     def refuse(self, argument: str) -> NoReturn:
-        """Exit for an argument that the command does not take."""
+        """Exit with an error for an argument that the command does not accept, with the remedy."""
         name = argument.partition("=")[0]
         if name.startswith("-"):
             options = [option for action in self._actions for option in action.option_strings]
@@ -77,11 +77,12 @@ class _CommandParser(_Parser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return the exit status: that of the command, or 2 for arguments that cannot be used.
+    """Run a command, write its result, and return the exit status.
 
-    `arguments` are those after the program's name; None for those of the process. Like argparse, this raises
-    `SystemExit` for an option that is unknown or incomplete, and for `--help`. Ctrl-C and SIGTERM raise
-    `KeyboardInterrupt`, once the command has removed its temporary files.
+    The status is the command's own, or 2 for arguments that cannot be used. `arguments` are those after the program's
+    name; None for those of the process. Raises `SystemExit` for an unknown or incomplete option, for `--help`, and for
+    an error of the command. Ctrl-C and SIGTERM raise `KeyboardInterrupt`, once the command has removed its temporary
+    files.
     """
     parser = _Parser(
         prog="queryeval",

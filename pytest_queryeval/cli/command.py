@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command, whose module is imported when it is called."""
+    """A command of the console script, whose module is imported when the command is used."""
 
     module: str
     """Its full name; it has `EXAMPLE`, `add_arguments(parser)` and `run(arguments)`, which returns a `Result`."""

@@ -30,7 +30,11 @@ CONFIGURATIONS = {
 
 
 def read_suites(path: Path, *, check_files: bool = False) -> tuple[Sequence[Suite], Sequence[str]]:
-    """Return the suites at a path, and why others were skipped; raise `SuiteError` for one that cannot be read."""
+    """Return the suites at a path, and the warnings that say why others were skipped.
+
+    Imports their conftest.py files first. Raises `SuiteError` for a suite that cannot be read, and `QueryEvalError` for
+    a conftest.py that cannot be imported.
+    """
     import_conftests(path)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", QueryEvalWarning)
@@ -41,8 +45,8 @@ def read_suites(path: Path, *, check_files: bool = False) -> tuple[Sequence[Suit
 def import_conftests(path: Path, root: Path | None = None) -> None:
     """Import every conftest.py next to and above the suites at `path`, up to the root, the topmost first.
 
-    The root is the current folder by default. As under pytest, they can import modules next to them. Raise
-    `QueryEvalError` for one that cannot be imported.
+    The root is the current folder by default. The files can import modules next to them, as under pytest. A file is
+    imported once in a process. Raises `QueryEvalError` for a file that cannot be imported.
     """
     top = root or Path.cwd()
     folders = {file.parent for file in suite_files(file_at(path).path)}
@@ -66,10 +70,10 @@ def import_conftests(path: Path, root: Path | None = None) -> None:
 
 
 def root_of(paths: Iterable[Path]) -> Path:
-    """Return the root folder as pytest finds it: the nearest one at or above all paths that configures pytest.
+    """Return the root folder as pytest finds it: the nearest folder at or above all paths that configures pytest.
 
-    Else it is the nearest with a pyproject.toml, else the nearest with a setup.py, else the folder that holds the paths
-    and the current folder.
+    If there is none, it is the nearest folder with a pyproject.toml, then the nearest with a setup.py, then the folder
+    that contains the paths and the current folder.
     """
     places = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - resolve() would follow links
     shared = Path(os.path.commonpath([place.parent if place.is_file() else place for place in places]))
@@ -83,7 +87,7 @@ def root_of(paths: Iterable[Path]) -> Path:
 
 
 def configures_pytest(folder: Path) -> bool:
-    """Return whether a file of a folder configures pytest, which makes the folder the root of runs below it."""
+    """Return whether a file in a folder configures pytest, which makes the folder the root of runs below it."""
     for name, table in CONFIGURATIONS.items():
         path = folder / name
         with suppress(OSError):

@@ -30,7 +30,7 @@ LONGER_IN_LOGS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a command returns."""
+    """The result of a command: its exit status, and what it prints."""
 
     status: int
     """The exit status."""
@@ -43,9 +43,10 @@ class Result:
 
 
 class RedactedStream:
-    """A text stream that removes secrets, which may be split over several writes: it writes whole lines unless flushed.
+    """Wraps a text stream and removes secrets from what is written.
 
-    Bytes that are written to its `buffer` are text as well.
+    A secret may be split over several writes, so only whole lines are written, unless `flush` is called. Bytes that are
+    written to `buffer` are decoded and redacted too. Other attributes are those of the stream.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -58,7 +59,10 @@ class RedactedStream:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write the lines that are complete with this text, and keep the beginning of the next one."""
+        """Write the lines that this text completes, and keep the rest until its line ends.
+
+        Return the number of characters of the text.
+        """
         with self._lock:
             end = max(text.rfind("\n"), text.rfind("\r")) + 1
             lines, self._line = (self._line + text[:end], text[end:]) if end else ("", self._line + text)
@@ -71,7 +75,7 @@ class RedactedStream:
             self.write(line)
 
     def flush(self) -> None:
-        """Write an incomplete line, such as a prompt, without its end where that may be the beginning of a secret."""
+        """Write an incomplete line, such as a prompt, up to where a secret may begin; flush the stream."""
         with self._lock:
             end = len(self._line) - len(beginning_of_secret(self._line))
             printable, pending = self._line[:end], self._line[end:]
@@ -81,14 +85,14 @@ class RedactedStream:
             self._stream.flush()
 
     def end(self) -> None:
-        """Write the last line, which is incomplete."""
+        """Write the incomplete last line without secrets."""
         with self._lock:
             line, self._line = self._line, ""
             self._stream.write(redact(line))
 
 
 class _RedactedBuffer(io.BufferedIOBase):
-    """The bytes of a text stream without secrets; bytes that are not text are written as escapes."""
+    """The binary side of a `RedactedStream`; bytes that are not text are written as escapes."""
 
     def __init__(self, text: RedactedStream, stream: TextIO) -> None:
         self._text = text
@@ -102,11 +106,14 @@ class _RedactedBuffer(io.BufferedIOBase):
         return True
 
     def fileno(self) -> int:
-        """Return the descriptor of the stream, as its text stream does."""
+        """Return the file descriptor of the wrapped stream."""
         return self._stream.fileno()
 
     def write(self, data: Buffer) -> int:
-        """Write bytes, of which the last may be the beginning of a character."""
+        """Write bytes as text; an incomplete character at the end waits for the next bytes.
+
+        Return the number of bytes.
+        """
         with self._lock:
             self._text.write(self._decoder.decode(bytes(data)))
         return memoryview(data).nbytes
@@ -118,7 +125,7 @@ class _RedactedBuffer(io.BufferedIOBase):
 
 @contextmanager
 def redacted_output() -> Iterator[None]:
-    """Remove secrets from what predictors and other user code print, log and warn within the `with` statement."""
+    """Remove secrets from standard output and standard error within the `with` statement, also those of user code."""
     before = sys.stdout, sys.stderr
     streams = [None if stream is None else RedactedStream(_lenient(stream)) for stream in before]
     sys.stdout, sys.stderr = cast("list[TextIO]", streams)
@@ -132,7 +139,10 @@ def redacted_output() -> Iterator[None]:
 
 
 def write_result(result: Result, *, as_json: bool) -> None:
-    """Write the lines to standard output, or its JSON there and the lines to standard error."""
+    """Write the lines of a result to standard output; with `as_json` JSON goes there, and the lines to standard error.
+
+    Raises `ReportError` if standard output cannot be written.
+    """
     stream = sys.stderr if as_json else sys.stdout
     write_lines(result.lines, stream)
     _write((f"{command}\n" for command in result.ci_commands), stream)
@@ -143,7 +153,10 @@ def write_result(result: Result, *, as_json: bool) -> None:
 
 
 def write_lines(lines: Iterable[str], stream: TextIO | None) -> None:
-    """Write lines; none is split or starts a command of a CI service. Ignore a reader that has gone."""
+    """Write texts as one line each, so that none starts a command of a CI service.
+
+    Does nothing for a closed stream or a reader that has gone. Raises `ReportError` for other errors.
+    """
     _write((f"{log_line(line)}\n" for line in lines), stream)
 
 
@@ -160,21 +173,21 @@ def _write(lines: Iterable[str], stream: TextIO | None) -> None:
 
 
 def _lenient(stream: TextIO) -> TextIO:
-    """Return the stream, set to escape what it cannot encode: a terminal may support ASCII only."""
+    """Set a stream to escape characters that it cannot encode, and return it."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     return stream
 
 
 def first_lines(lines: Sequence[str]) -> list[str]:
-    """Return the first lines of a list, and a line on how many more `--json` lists."""
+    """Return the first MAX_LISTED lines; if there are more, also a line that says how many `--json` adds."""
     more = len(lines) - MAX_LISTED
     return [*lines[:MAX_LISTED], *([f"and {more:,} more: --json lists all of them"] if more > 0 else [])]
 
 
 @contextmanager
 def wrap_write_errors(path: Path) -> Iterator[None]:
-    """Raise `ReportError` if a path cannot be written within the `with` statement."""
+    """Turn an OSError within the `with` statement into a `ReportError` that names the path."""
     try:
         yield
     except OSError as error:
@@ -182,12 +195,15 @@ def wrap_write_errors(path: Path) -> Iterator[None]:
 
 
 def notifier(command: str) -> Callable[[str], None]:
-    """Return a function that writes a line of a command to standard error."""
+    """Return a function that writes `queryeval COMMAND: MESSAGE` to standard error."""
     return lambda message: write_lines([f"queryeval {command}: {message}"], sys.stderr)
 
 
 def with_progress(items: Iterable[T], tell: Callable[[str], None], *, total: int, noun: str = "case") -> Iterator[T]:
-    """Yield the items, of which there are `total`, and report the progress from time to time."""
+    """Yield the items, and call `tell` with the progress and the seconds left from time to time.
+
+    `total` is the number of items, `noun` says what they are. Logs get fewer lines than terminals.
+    """
     began = last_message = time.monotonic()
     is_seen = sys.stderr is not None and sys.stderr.isatty()
     pause = PROGRESS_SECONDS * (1 if is_seen else LONGER_IN_LOGS)

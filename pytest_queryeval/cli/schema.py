@@ -17,7 +17,7 @@ OK = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the name of the schema, and files that register more."""
+    """Add the arguments of the command: the name of the schema, and Python files that register more."""
     files = "*.queryeval.yaml, queryeval.yaml of a folder, or report.json"
     parser.add_argument("name", choices=(*SCHEMA_FILES, "report"), help=files)
     registers = "a Python file that registers metrics and the like, which is run first; may be given again"
@@ -25,9 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Return the schema with all that is built in, installed, or registered by the files.
+    """Return the requested JSON Schema, with all that is built in, installed, or registered by the files.
 
-    Raise `QueryEvalError` for a file that fails, and a registered object that cannot be imported.
+    Runs the files first. Raises `QueryEvalError` for a file that fails, and for a registered object that cannot be
+    imported.
     """
     for path in arguments.conftest:
         folder = str(path.resolve().parent)

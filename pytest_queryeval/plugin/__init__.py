@@ -20,7 +20,7 @@ PREFIX = f"{__name__.partition('.')[0]}."
 
 
 class PlainImports:
-    """A finder of the modules of this package, to be put before pytest's own: they need no rewriting of asserts.
+    """Finds the modules of this package before pytest's finder, because they need no rewriting of asserts.
 
     pytest rewrites all modules of a package with a plugin, and does so at every start if it cannot write its cache, as
     in a container or with PYTHONDONTWRITEBYTECODE.
@@ -28,7 +28,7 @@ class PlainImports:
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
-        """Return what Python finds without pytest; None for a module of any other package."""
+        """Return the module spec that Python finds without pytest; None for a module of any other package."""
         return PathFinder.find_spec(name, path) if name.startswith(PREFIX) else None
 
 
@@ -40,9 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the hook with which plugins predict; pytest calls `pytest_addhooks` before all other hooks.
+    """Add the hook `pytest_queryeval_predict`; pytest calls `pytest_addhooks` before all other hooks.
 
-    Until the run ends, the finder of this package is before pytest's own; with `--assert=plain` pytest has none.
+    Put the finder of this package before pytest's own until the run ends; with `--assert=plain` pytest has no finder.
     """
     finders = cast("list[object]", sys.meta_path)
     config = pluginmanager.get_plugin("pytestconfig")
@@ -57,7 +57,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_load_initial_conftests(args: list[str], parser: pytest.Parser) -> Generator[None, object, object]:
-    """Raise a usage error for unknown hooks and options with the prefix of this plugin."""
+    """Raise a usage error for unknown hooks, and for unknown options that start with `--queryeval-`."""
     try:
         result = yield
     except Exception as error:
@@ -75,21 +75,24 @@ def pytest_load_initial_conftests(args: list[str], parser: pytest.Parser) -> Gen
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Set up the state of this process, and on the controller the collector of results."""
+    """Create the run's state, and on the controller the collector of results."""
     from pytest_queryeval.plugin.start import start
 
     start(config)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Close the engines and predictors of the run."""
+    """Close the engines and predictors of the run, and drop its state."""
     if run := config.stash.get(RUN, None):
         run.close()
         del config.stash[RUN]
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect suite files, but not hidden ones, which some systems create next to every file."""
+    """Collect a suite file; None for other files, hidden files, and files that are collected through another path too.
+
+    Some systems create a hidden file next to every file.
+    """
     if not file_path.name.endswith(SUFFIXES) or file_path.name.startswith("."):
         return None
     from pytest_queryeval.plugin.items import SuiteFile
@@ -104,7 +107,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Add suites that are links to nothing, which cannot be read; pytest leaves out such links."""
+    """Add the suites that are broken links, so that they are reported as unreadable; pytest leaves them out."""
     report = yield
     if isinstance(collector, pytest.Directory) and report.passed:
         is_ignored = partial(collector.ihook.pytest_ignore_collect, config=collector.config)
@@ -115,7 +118,7 @@ def pytest_make_collect_report(
 
 
 class AfterSelection:
-    """Hooks that run once all other plugins have selected and ordered the cases, also those of --lf and --ff.
+    """Hooks that run once all other plugins have selected and ordered the cases, as for --lf and --ff.
 
     Of hooks with equal options, pytest wraps that of the last registered plugin around all others.
     """
@@ -132,7 +135,7 @@ class AfterSelection:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Register the hooks that have to come after those of pytest's own plugins, which are already registered."""
+    """Register `AfterSelection` behind pytest's own plugins, which are registered by now."""
     session.config.pluginmanager.register(AfterSelection(), "queryeval-after-selection")
 
 
@@ -144,7 +147,10 @@ def pytest_deselected(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, object]:
-    """Start predictions before the first test, and stop them after the last one."""
+    """Start the predictions before the first test, and start no more after the last test.
+
+    Nothing starts if pytest only lists tests, or collection has failed.
+    """
     run, option = session.config.stash[RUN], session.config.option
     is_broken = session.testsfailed and not option.continue_on_collection_errors
     if not is_listing(session.config) and not is_broken and any(map(is_case_item, session.items)):
@@ -159,7 +165,10 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, object, objec
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach the result to the test's report, which xdist sends to the controller, and hide secrets in it."""
+    """Attach the case's result to the test's report as `queryeval`, and remove secrets from the report.
+
+    pytest-xdist sends the attribute to the controller.
+    """
     report = yield
     if is_case_item(item):
         report.queryeval = item.queryeval_result(report, call)  # type: ignore[attr-defined]  # xdist carries attributes
@@ -168,9 +177,9 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: str) -> None:
-    """Remove secrets from warnings of cases, and from warnings outside tests, which pytest prints at the end.
+    """Remove secrets from a warning of a case or outside tests, before pytest prints it at the end.
 
-    That of pytest about an unknown setting with the prefix of this plugin gets the nearest one.
+    pytest's warning about an unknown setting that starts with `queryeval_` gets a similar setting.
     """
     if not nodeid and str(warning_message.message).startswith("Unknown config option: queryeval_"):
         from pytest_queryeval.plugin.misuse import add_nearest_setting
@@ -185,6 +194,6 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: st
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Send the summary of a worker to the controller."""
+    """In a worker of pytest-xdist, send the summary of the process to the controller."""
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["queryeval"] = session.config.stash[RUN].worker_summary()

@@ -28,7 +28,10 @@ WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TE
 
 
 class ReportCollector:
-    """Keeps the result of each case, the last one if a case ran several times."""
+    """Keeps the result of each case as it arrives, and makes the report at the end of the session.
+
+    If a case ran several times, its last result counts.
+    """
 
     def __init__(self, config: pytest.Config, targets: ReportTargets | None) -> None:
         self.config = config
@@ -46,7 +49,7 @@ class ReportCollector:
         self._started = self._last_progress = time.monotonic()
 
     def pytest_sessionstart(self) -> None:
-        """Replace the hook by which pytest writes its junit.xml."""
+        """Wrap the hook by which pytest writes its junit.xml, so that gates are added and errors do not end the run."""
         from pytest_queryeval.plugin.junit import junit_plugin
 
         if junit := junit_plugin(self.config):
@@ -56,12 +59,12 @@ class ReportCollector:
             manager.register(junit)  # pytest looks up hooks at registration
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Count the cases that will run."""
+        """Count the cases that will run in this process."""
         self._start([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Count the cases that a worker has collected."""
+        """Count the cases that a worker has collected; workers collect the same cases."""
         self._start(ids)
 
     def _start(self, nodeids: list[str]) -> None:
@@ -70,20 +73,23 @@ class ReportCollector:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Keep the summary of a worker."""
+        """Keep the summary that a worker sent at its end; none if it crashed."""
         if summary := (getattr(node, "workeroutput", None) or {}).get("queryeval"):
             self._worker_summaries.append(summary)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_handlecrashitem(self, report: pytest.TestReport) -> None:
-        """Say in the report of a case that its worker ended; pytest-xdist names the worker and the case only."""
+        """Replace the text of a case whose worker of pytest-xdist ended by a sentence with a remedy."""
         if is_suite_node(report.nodeid):
             worker = f"worker {report.node.gateway.id}"
             report.longrepr = f"the {worker} of pytest-xdist ended while it ran this case: run the case with -n 0"
 
     @pytest.hookimpl(trylast=True)  # pytest ends its line about the test first
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the result that came with a test's report."""
+        """Keep the result that came with a test's report, and show progress.
+
+        A result without `queryeval` is made for a failed teardown and for a crashed worker.
+        """
         if result := getattr(report, "queryeval", None):
             earlier_run = self.cases.get(report.nodeid)
             if earlier_run is not None and earlier_run["outcome"] in ("failed", "error"):
@@ -99,7 +105,7 @@ class ReportCollector:
         self._show_progress()
 
     def keep(self, nodeid: str, case: CaseReport) -> None:
-        """Keep the result of a case instead of an earlier one; end the run if their file is full."""
+        """Keep the result of a case instead of an earlier result; end the run if results cannot be stored."""
         from pytest_queryeval.core.errors import ReportError
         from pytest_queryeval.results.case_store import CasesByNodeid
 
@@ -115,7 +121,10 @@ class ReportCollector:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Aggregate, evaluate the gates, write the reports."""
+        """Make the report with its gates, write it to all targets, and set the exit status.
+
+        Does nothing if no suite was collected and no report requested, or if pytest only listed tests.
+        """
         summaries = [*self._worker_summaries, self.config.stash[RUN].worker_summary()]
         if misuse := next((summary["misuse"] for summary in self._worker_summaries if summary["misuse"]), None):
             self.problems.append(f"ERROR: {misuse}")
@@ -144,7 +153,10 @@ class ReportCollector:
         self.cases, self.report = {}, None
 
     def _write_junit(self, session: pytest.Session, write: Callable[[], None]) -> None:
-        """Have pytest write its junit.xml; if it cannot, as on a full disk, the run still ends with its verdict."""
+        """Call `write`, by which pytest writes its junit.xml, and add the gates to the file.
+
+        If the file cannot be written, the error becomes a problem of the run, which still ends with its verdict.
+        """
         from pytest_queryeval.plugin.junit import add_gates
 
         path = Path(session.config.option.xmlpath)
@@ -162,7 +174,7 @@ class ReportCollector:
             self._set_status(session, self.report)
 
     def _set_status(self, session: pytest.Session, report: Report) -> None:
-        """Fail the run if that is the verdict, or if a report could not be written."""
+        """Fail a run that pytest would pass if its verdict is bad, or if a file could not be written."""
         from pytest_queryeval.results.verdict import verdict
 
         is_good = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -170,11 +182,11 @@ class ReportCollector:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-        """Remember that the user ended the run; pytest and xdist raise `Interrupted` themselves, as after -x."""
+        """Remember an interruption by the user; `Interrupted`, as after -x, is pytest's own."""
         self.is_interrupted |= excinfo.type.__name__ != "Interrupted"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the summary of the report, errors in writing it, and annotations for GitHub Actions."""
+        """Print the summary of the report, written files, problems, and annotations for GitHub Actions."""
         if self.report is None and not self.problems:
             return
         from pytest_queryeval.text.formatting import log_line
@@ -235,7 +247,7 @@ class ReportCollector:
         )
 
     def _show_progress(self) -> None:
-        """Print progress from time to time in a long run."""
+        """Print a line of progress if PROGRESS_SECONDS have passed since the last line."""
         now = time.monotonic()
         if now - self._last_progress < PROGRESS_SECONDS or not self.cases or self.config.option.verbose < MIN_VERBOSITY:
             return
@@ -253,7 +265,7 @@ class ReportCollector:
 
 
 def _with_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
-    """Return the report of a case that failed after it was evaluated, as in a teardown, without its scores."""
+    """Return the report of an evaluated case that failed later, as in a teardown: an error without scores."""
     from pytest_queryeval.plugin.items import error_message
     from pytest_queryeval.text.formatting import utf8_safe
 
@@ -268,7 +280,7 @@ def _with_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
 
 
 def crashed_case(run: Run, report: pytest.TestReport) -> CaseReport:
-    """Return the report of a case whose worker crashed, with the keys that its suite has for it."""
+    """Return the report of a case whose worker crashed, with what its suite says about the case, if it can be read."""
     from pytest_queryeval.core.errors import SuiteError
     from pytest_queryeval.results.case_json import case_json, unknown_case
 
@@ -285,14 +297,14 @@ if TYPE_CHECKING:
 
 
 class LastFailed:
-    """Adds cases missed under `on_miss: xfail` to the tests that failed last, so that --lf and --ff run them."""
+    """Adds cases that missed under `on_miss: xfail` to the tests that failed last, so that --lf and --ff run them."""
 
     def __init__(self, collector: ReportCollector) -> None:
         self._collector = collector
 
     @pytest.hookimpl(trylast=True)  # after pytest's own, which leaves out expected failures
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Add them to the cache of failed tests."""
+        """Add the missed cases to pytest's cache of failed tests."""
         cache = getattr(session.config, "cache", None)  # gone under -p no:cacheprovider
         missed = {nodeid: True for nodeid, case in self._collector.cases.items() if case["outcome"] == "missed"}
         if cache is not None and missed:

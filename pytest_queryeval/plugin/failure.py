@@ -63,7 +63,10 @@ COLOURS = {"    missing": ("green", 0), "    gold": ("green", 1), "    extra": (
 
 
 def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
-    """Yield the lines of the failure, at most a screenful, with untrusted text behind a margin."""
+    """Yield the lines of a failure, at most a screenful: headline, queries, cause, differing rows and scores.
+
+    Untrusted text stands behind a margin.
+    """
     case = result.case
     yield headline(result)
     if result.shown.predicted.error is not None and result.violations:
@@ -80,7 +83,7 @@ def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
 
 
 def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
-    """Yield the lines of the parts of a story."""
+    """Yield the lines for each part of a story; the differing rows come from `result`."""
     queries = {part.name: part.text for part in story if isinstance(part, StoryQuery)}
     shapes = [f"{part.name} {part.answer.shape}" for part in story if isinstance(part, StoryQuery) and part.answer]
     for part in story:
@@ -115,7 +118,10 @@ def _line(label: str, text: str) -> str:
 
 
 def colour_lines(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[str]:
-    """Yield the lines of a failure with gold in green, predicted in red, and differing cells in bold."""
+    """Yield the lines of a failure with gold's rows in green, predicted rows in red, and differing cells in bold.
+
+    `markup` is pytest's function that colours a text.
+    """
     yield markup(lines[0], red=True, bold=True)
     for number, line in enumerate(lines[1:], start=1):
         label, bar, text = line.partition(" | ")
@@ -133,7 +139,7 @@ def colour_lines(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[s
 
 
 def _query(label: str, query: str | None, other: str | None) -> Iterator[str]:
-    """Yield the lines of a query behind its label; of a long one those where it differs from the other one."""
+    """Yield the lines of a query behind its label; of a long query the lines around differences to `other`."""
     if query is None:
         yield f"  {label:<10} | (a stored answer)"
         return
@@ -154,7 +160,7 @@ def _query(label: str, query: str | None, other: str | None) -> Iterator[str]:
 
 
 def _wrapped(line: str, counterpart: str, room: int) -> list[str]:
-    """Return what differs of a line, in as many lines as there is room for if one cannot hold it."""
+    """Return a line of a query, shortened to where it differs from its counterpart, in at most about `room` lines."""
     start, end = shared_ends(line, counterpart)
     is_short = len(line) - start - end <= LINE_CHARACTERS - 2
     text = excerpts(line, counterpart, LINE_CHARACTERS * (1 if is_short else room))[0]
@@ -164,7 +170,10 @@ def _wrapped(line: str, counterpart: str, room: int) -> list[str]:
 
 
 def _blocks(lines: int, start: int, stop: int) -> list[range]:
-    """Return which of so many lines to show: the differing ones from `start` to `stop` as far as there is room."""
+    """Return the ranges of line numbers to show.
+
+    All if few, otherwise around `start` and `stop`, where lines differ.
+    """
     if lines <= QUERY_LINES:
         return [range(lines)]
     first = max(0, min(start - CONTEXT_LINES, lines - QUERY_LINES))
@@ -175,9 +184,9 @@ def _blocks(lines: int, start: int, stop: int) -> list[range]:
 
 
 def _answer_differences(result: CaseResult) -> Iterator[str]:
-    """Yield the columns that differ, and the first rows.
+    """Yield the lines on columns that differ, and on the first differing rows.
 
-    The rows come from the answers, whose cells have types, which a report does not keep.
+    The rows come from the answers, because cells in a report have no types.
     """
     if (full_difference := result.difference) is None:
         return
@@ -211,9 +220,10 @@ def _row(
     typed: Collection[tuple[int, str]] = (),
     excerpts_of: Mapping[tuple[int, str], str] | None = None,
 ) -> str:
-    """Return the cells in one line, each shortened to its share.
+    """Return the cells of a row as one line, each cell shortened to its share.
 
-    Lookalikes, those in `typed`, come with their types, and those in `excerpts_of` as these texts.
+    Cells in `typed`, which look like their counterparts, get their types. Cells in `excerpts_of`, by column and `repr`,
+    get that text.
     """
     row_cells = list(cells)
     texts = [_cell(cell, _room(len(row_cells))) for cell in row_cells]
@@ -226,7 +236,7 @@ def _row(
 
 
 def _room(columns: int) -> int:
-    """Return how many characters of a cell are shown in a row of so many columns."""
+    """Return how many characters a cell may have in a row of `columns` columns."""
     return max(LINE_CHARACTERS // max(columns, 1) - len(BETWEEN), CELL_CHARACTERS)
 
 

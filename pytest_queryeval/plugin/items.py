@@ -34,7 +34,7 @@ IDLE_GOLD = "the gold query changes and returns nothing, so any statement that d
 
 
 class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
-    """A case whose scores do not meet its thresholds: a failure, not an error, for reports that distinguish them."""
+    """A case whose scores do not meet its thresholds: a failure for pytest, not an error."""
 
     def __init__(self, result: CaseResult) -> None:
         super().__init__(headline(result))
@@ -42,7 +42,10 @@ class ThresholdMissed(AssertionError):  # noqa: N818 - an outcome, not an error
 
 
 class SuiteFile(pytest.File):
-    """A suite file, whose name and node id are printable: they stand in terminals and in junit.xml."""
+    """A suite file as pytest collects it.
+
+    An unprintable path gets an escaped name and node id, because terminals and junit.xml show them.
+    """
 
     def __init__(self, *, path: Path, parent: pytest.Collector, **kwargs: Any) -> None:
         relative_path = Path(os.path.relpath(path, parent.config.rootpath)).as_posix()
@@ -51,7 +54,10 @@ class SuiteFile(pytest.File):
         super().__init__(path=path, parent=parent, **kwargs)
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield an item for each case; raise `CollectError` with every problem of the file."""
+        """Yield an item for each case; raise `CollectError` with every problem of the file.
+
+        A suite whose extra is not installed is skipped.
+        """
         try:
             cases = self.config.stash[RUN].suites.load(self.path)
         except MissingExtraError as error:
@@ -64,7 +70,10 @@ class SuiteFile(pytest.File):
 
 
 class CaseItem(pytest.Item):
-    """A case: `setup` does everything that may raise an error, `runtest` only compares scores with thresholds."""
+    """A case as pytest runs it: `setup` evaluates it and may raise errors, `runtest` compares scores with thresholds.
+
+    Its kind, tags and difficulty become markers.
+    """
 
     def __init__(self, *, case: Case, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -87,9 +96,10 @@ class CaseItem(pytest.Item):
             self.add_marker(pytest.mark.xfail(reason=one_line(case.xfail), raises=ThresholdMissed))
 
     def setup(self) -> None:
-        """Execute and score the case; a fault is an error of the case, not a failure of the prediction.
+        """Execute and score the case, and keep the result for `runtest`.
 
-        A case whose call the spend limit does not allow is skipped.
+        Errors of gold, source or predictor make an error of the test. A case whose call the spend limit does not allow
+        is skipped. A withdrawn case never fails here.
         """
         self.result, self.scored, self.progress = None, None, CaseProgress()
         self.is_fault = self.is_left_out = False
@@ -129,7 +139,7 @@ class CaseItem(pytest.Item):
             self.user_properties.append((f"{PROPERTY}cause", " ".join(edit.label for edit in result.cause.edits)))
 
     def runtest(self) -> None:
-        """Compare scores with thresholds."""
+        """Raise `ThresholdMissed` if scores miss thresholds, or xfail under `on_miss: xfail`; skip a withdrawn case."""
         if self.case.withdrawal:
             raise pytest.skip.Exception(one_line(self.case.withdrawal), _use_item_location=True)
         if self.result is None or not self.result.fails:
@@ -140,11 +150,14 @@ class CaseItem(pytest.Item):
         raise ThresholdMissed(self.result)
 
     def teardown(self) -> None:
-        """Free the answers: pytest keeps every item until the end of the run."""
+        """Free the result, because pytest keeps every item until the end of the run."""
         self.result, self.scored, self.progress = None, None, CaseProgress()
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the failure text in the form that pytest keeps under xdist and in JUnit: one entry and a headline."""
+        """Return the text of a failure: that of `failure_lines` for missed thresholds, otherwise pytest's own.
+
+        It has the form that pytest keeps under xdist and in JUnit: one entry and a headline.
+        """
         if isinstance(excinfo.value, pytest.xfail.Exception) and not excinfo.value.pytrace:
             return str(excinfo.value)  # all that pytest would show of it, with `--xfail-tb`
         if not isinstance(excinfo.value, ThresholdMissed):
@@ -159,15 +172,15 @@ class CaseItem(pytest.Item):
         return text
 
     def _point_at_case(self, crash: Any, message: str) -> None:
-        """Set the location and message that the short summary, JUnit and annotations of CI services show."""
+        """Set the message and the case's location on pytest's `reprcrash`, which summaries and CI services show."""
         location = self.case.location
         crash.path, crash.lineno, crash.message = utf8_safe(str(location.path)), location.line, message
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the file and line of the case, with lines from 0, and its name, the headline of a failure.
+        """Return the file and line (from 0) of the case, and its name, the headline of a failure.
 
-        Where a node id ends with this name, `pytest -v` writes `::` for each dot in it, as for a method of a class:
-        with a space after the name, no node id does.
+        A name with a dot gets a space at its end. Where a node id ends with this name, `pytest -v` writes `::` for each
+        dot in it, as for a method of a class; no node id ends with a space.
         """
         headline = f"{self.name} " if "." in self.name else self.name
         location = self.case.location
@@ -176,9 +189,9 @@ class CaseItem(pytest.Item):
         return path, max(location.line - 1, 0), headline
 
     def queryeval_result(self, report: pytest.TestReport, call: pytest.CallInfo[None]) -> CaseReport | None:
-        """Return the report of the case, once its outcome is known; None in the other phases.
+        """Return the report of the case once its outcome is known; None in phases that do not decide it.
 
-        Remove the secrets from pytest's own report.
+        Removes secrets from pytest's own report, and makes a fault an error even under a user's xfail marker.
         """
         hide_secrets(report)
         intended = (pytest.skip.Exception, pytest.xfail.Exception)
@@ -205,7 +218,10 @@ class CaseItem(pytest.Item):
         )
 
     def _case_report(self, result: CaseResult, outcome: Outcome, message: str = "") -> CaseReport:
-        """Return the report of a scored case; the text of a failure needs it before the final outcome is known."""
+        """Return the report of a scored case with an outcome.
+
+        It is made once, since a failure's text needs it earlier.
+        """
         if self.scored is None:
             run = self.config.stash[RUN]
             self.scored = result_json(
@@ -231,7 +247,7 @@ class CaseItem(pytest.Item):
 
 
 def error_message(report: pytest.TestReport) -> str:
-    """Return why a test did not pass: the reason of a skip, or the error with its traceback, if any."""
+    """Return why a test did not pass: the reason of a skip, or the error with its traceback; empty if it passed."""
     if report.longrepr is None:
         return ""
     if isinstance(report.longrepr, tuple):
@@ -242,7 +258,7 @@ def error_message(report: pytest.TestReport) -> str:
 
 
 def hide_secrets(report: pytest.TestReport) -> None:
-    """Remove the secrets from a test's report before it goes to the terminal, to JUnit or to another process."""
+    """Remove secrets from a test's report, in place, before it goes to the terminal, to JUnit or to another process."""
     if report.sections:
         report.sections = [(title, redact(text)) for title, text in report.sections]
     if {type(value) for _, value in report.user_properties} - {float}:  # pytest keeps every report
@@ -254,9 +270,9 @@ def hide_secrets(report: pytest.TestReport) -> None:
 
 
 def _clean(value: Any, cleaned: set[int]) -> Any:
-    """Return a text, or pytest's representation of an exception, without secrets; dataclasses change in place.
+    """Return a text or list without secrets; dataclasses, as pytest's representation of an exception, change in place.
 
-    `cleaned` are the ids of dataclasses that have been changed: a representation holds its traceback twice.
+    `cleaned` are the ids of dataclasses that are done, because a representation refers to its traceback twice.
     """
     match value:
         case str():

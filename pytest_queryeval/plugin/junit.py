@@ -22,13 +22,13 @@ FAILED, SKIPPED = "failure", "skipped"
 
 
 def junit_plugin(config: pytest.Config) -> Any:
-    """Return the plugin with which pytest writes its junit.xml; None if it writes none."""
+    """Return the plugin by which pytest writes its junit.xml; None if pytest writes no such file."""
     plugins = config.pluginmanager.get_plugins()
     return next((plugin for plugin in plugins if hasattr(plugin, "add_global_property")), None)
 
 
 def record_in_junit(config: pytest.Config, report: Report) -> None:
-    """Add properties to the test suite in junit.xml, which pytest writes later, as the session ends."""
+    """Add verdict, reviews and missed gates as properties to pytest's junit.xml, which is written later."""
     from pytest_queryeval.reports.sections import errata_text
     from pytest_queryeval.results.gates import gate_line
     from pytest_queryeval.results.verdict import verdict
@@ -46,9 +46,9 @@ def record_in_junit(config: pytest.Config, report: Report) -> None:
 
 
 def add_gates(config: pytest.Config, report: Report, targets: ReportTargets | None) -> None:
-    """Add the test suite of the gates to the junit.xml that pytest wrote, and to its totals; raise `OSError`.
+    """Add a test suite of the gates to the junit.xml that pytest wrote, and correct its totals; raises OSError.
 
-    Gates are in the file of a folder of reports, and in others by a setting.
+    Does so only in a folder of reports, or if the setting JUNIT_GATES asks for it.
     """
     from pytest_queryeval.reports import JUNIT, is_folder
     from pytest_queryeval.results.verdict import NO_VERDICT, verdict
@@ -78,7 +78,10 @@ def add_gates(config: pytest.Config, report: Report, targets: ReportTargets | No
 
 
 def _add_gate(suite: ElementTree.Element, gate: GateReport, names: Counter[str], *, has_verdict: bool) -> str:
-    """Add the test case of a gate, and return what is in it; `names` counts those of earlier gates."""
+    """Add the test case of a gate, and return FAILED, SKIPPED, or "" for a met gate.
+
+    `names` counts the names of earlier gates, and is updated; equal names get a number.
+    """
     from pytest_queryeval.results.gates import GATE_WORDS, gate_subject, gate_text
     from pytest_queryeval.text.formatting import terminal_safe  # which leaves no character that XML cannot have
 

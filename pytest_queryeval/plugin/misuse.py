@@ -29,7 +29,10 @@ _KEYS = (re.compile(rb"^kind\s*:", re.MULTILINE), re.compile(rb"^cases\s*:", re.
 
 
 def hook_misuse(error: Exception) -> pytest.UsageError | None:
-    """Return a usage error for an unknown hook of this plugin, or one with unknown arguments; None for other errors."""
+    """Return a usage error for an unknown hook of this plugin, or a hook with an unknown argument.
+
+    None for other errors.
+    """
     if not isinstance(error, PluginValidationError):
         return None
     from pytest_queryeval.core.errors import did_you_mean
@@ -54,7 +57,7 @@ def hook_misuse(error: Exception) -> pytest.UsageError | None:
 
 
 def add_nearest_setting(warning: WarningMessage) -> None:
-    """Add to pytest's warning about an unknown setting which one of this plugin is meant."""
+    """Add a similar setting of this plugin to pytest's warning about an unknown setting, if there is one."""
     from pytest_queryeval.core.errors import nearest
 
     text = str(warning.message).rstrip()
@@ -64,7 +67,7 @@ def add_nearest_setting(warning: WarningMessage) -> None:
 
 
 def check_options(arguments: Sequence[str], parser: pytest.Parser) -> None:
-    """Raise a usage error for an option with the prefix of this plugin that neither it nor another plugin adds."""
+    """Raise a usage error for an unknown option that starts with `--queryeval-`, with what may be meant."""
     from pytest_queryeval.core.errors import nearest
 
     _, unknown_arguments = parser.parse_known_and_unknown_args(arguments)
@@ -85,23 +88,23 @@ def check_options(arguments: Sequence[str], parser: pytest.Parser) -> None:
 
 
 class Misnamed:
-    """Explains how to rename a file that is a suite by its keys only.
+    """Warns of files that have the keys of a suite but not its suffix, if they are why nothing is collected.
 
-    The command line names it, or a folder with nothing else to collect, of which pytest would only
-    say that it collected nothing. It also suggests the case of a suite that a node id may mean.
+    The command line names such a file, or a folder with nothing else to collect. It also suggests a case for a node id
+    whose suite has no such case.
     """
 
     def __init__(self) -> None:
         self._files: list[Path] = []
 
     def pytest_collect_file(self, file_path: Path) -> None:
-        """Remember the files that may be suites."""
+        """Remember YAML files whose name is not that of a suite."""
         if file_path.suffix in (".yaml", ".yml") and not file_path.name.endswith(SUFFIXES):
             self._files.append(file_path)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collection(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Add the remedy to the error of pytest, or else warn about the first such file."""
+        """Add remedies to pytest's usage error; if there is no error, warn about the first misnamed suite."""
         run = session.config.stash[RUN]
         try:
             session.config.pluginmanager.check_pending()  # at once: without its hook, a suite may not be readable
@@ -123,7 +126,7 @@ class Misnamed:
         return result
 
     def _in_empty_folders(self, session: pytest.Session) -> Iterator[Path]:
-        """Yield the files in those folders of the command line in which nothing was collected."""
+        """Yield the remembered files in folders of the command line in which nothing was collected."""
         for argument in session.config.args:
             folder = session.config.invocation_params.dir / argument.partition("::")[0]
             if not any(item.path.is_relative_to(folder) for item in session.items):
@@ -131,7 +134,7 @@ class Misnamed:
 
 
 def _near_cases(session: pytest.Session) -> Iterator[str]:
-    """Yield a message for each node id of the command line whose suite has no such case."""
+    """Yield a message for each node id of the command line whose suite is read but has no such case."""
     from pytest_queryeval.core.errors import did_you_mean
 
     suites = session.config.stash[RUN].suites
@@ -153,13 +156,13 @@ def _warn_of_first(paths: Iterable[Path]) -> None:
 
 
 def _raise_misuse(error: PluginValidationError) -> None:
-    """Raise a usage error for an unknown hook with the prefix of this plugin, or a hook with unknown arguments."""
+    """Raise the usage error of `hook_misuse`, if it finds one; otherwise return."""
     if (misuse := hook_misuse(error)) is not None:
         raise misuse from error
 
 
 def _is_suite(path: Path) -> bool:
-    """Return whether a file has the keys of a suite."""
+    """Return whether the beginning of a file has the keys `kind` and `cases`; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             text = file.read(MAX_BYTES)

@@ -21,7 +21,7 @@ _SETTING_TYPES: Mapping[type, Literal["bool", "linelist"]] = {bool: "bool", list
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Add all options to the command line and all settings to the ini file."""
+    """Add all options to pytest's command line, and all settings to its ini files."""
     group = parser.getgroup("queryeval", "query evaluation")
     for option in OPTIONS:
         if not option.is_setting_only:
@@ -34,9 +34,9 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def read_options(config: pytest.Config) -> OptionValues:
-    """Return the options of the command line, or else the settings of the ini file.
+    """Return the options of a run: from the command line, otherwise from the ini file, otherwise the defaults.
 
-    Raise `pytest.UsageError` for a value that is not one of the choices.
+    Raises `pytest.UsageError` for a value that is not among the choices.
     """
     return OptionValues(**{option.name: _value(option, config) for option in OPTIONS})
 
@@ -53,7 +53,7 @@ def _value(option: Option, config: pytest.Config) -> Any:
 
 
 def _choice(name: str, value: str, option: Option) -> str:
-    """Return the choice that a word stands for, in upper or lower case; raise `pytest.UsageError` for other words."""
+    """Return the choice that a word or its synonym names, in any case; raises `pytest.UsageError` for other words."""
     word = value.strip().lower()
     choice = option.synonyms.get(word, word)
     if choice not in option.choices:
@@ -64,7 +64,7 @@ def _choice(name: str, value: str, option: Option) -> str:
 
 @pytest.hookspec(firstresult=True)
 def pytest_queryeval_predict(case: CaseView, config: pytest.Config) -> object:
-    """Answer a case: a query's text, for JSON and SDMX also a value, or a `Prediction`.
+    """Return the answer to a case: a query's text, for JSON and SDMX also a value, or a `Prediction`.
 
     It is called, in turn, for cases that neither state an answer nor have a `predictor`, and where a suite says
     `predictor: hook`. The first answer that is not None counts.

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class WorkerSummary(TypedDict):
-    """The facts about one process, from which the controller makes the report.
+    """The facts about one process of the run, from which the controller makes the report.
 
-    Plain values, since a worker of pytest-xdist sends them to the controller.
+    They are plain values, because a worker of pytest-xdist sends them to the controller.
     """
 
     gates: list[PendingGate]
@@ -55,7 +55,10 @@ class WorkerSummary(TypedDict):
 
 
 class Run:
-    """The state of a run in this process. Heavy parts are imported on first use, since most runs collect no suite."""
+    """The state of a run in this process: options, suites, session with engines and predictors.
+
+    Heavy parts are imported on first use, because most runs collect no suite.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -71,7 +74,7 @@ class Run:
 
     @cached_property
     def options(self) -> RunOptions:
-        """The options of the command line and of the ini file."""
+        """The parsed options of the run."""
         from pytest_queryeval.runs.options import RunOptions
 
         return RunOptions(
@@ -83,7 +86,7 @@ class Run:
 
     @cached_property
     def spend(self) -> SpendLimit | None:
-        """The limit on what calls may cost together; None without one."""
+        """The limit on what calls may cost together; None without a limit."""
         if self.options.spend_name_and_limit is None:
             return None
         from pytest_queryeval.evaluation.prediction_call import SpendLimit
@@ -92,7 +95,7 @@ class Run:
 
     @property
     def suites(self) -> RunSuites:
-        """The suites that this process collects."""
+        """The suites that this process collects; created on first use."""
         if self._suites is None:
             from pytest_queryeval.runs.suites import RunSuites
 
@@ -107,7 +110,7 @@ class Run:
 
     @property
     def session(self) -> Session:
-        """Engines and predictors of this process, opened on first use."""
+        """The engines and predictors of this process; created on first use."""
         if self._session is None:
             from pytest_queryeval.evaluation.session import Session
 
@@ -123,7 +126,10 @@ class Run:
         return self._session
 
     def prepare(self, items: list[pytest.Item]) -> None:
-        """Start the predictions of the items, and embed the texts that metrics are known to need in one batch."""
+        """Start the predictions of the items, and embed in one batch the texts that similarity metrics need.
+
+        Items that a marker may skip get no prediction ahead of time.
+        """
         from pytest_queryeval.metrics import METRICS
         from pytest_queryeval.runs.report import engine_versions
 
@@ -137,12 +143,15 @@ class Run:
             self.session.prepare(cases)
 
     def stop(self) -> None:
-        """Start no more predictions."""
+        """Start no more predictions; does nothing if no session was opened."""
         if self._session is not None:
             self._session.predictors.stop()
 
     def _warn(self, message: str, place: Location) -> None:
-        """Warn of a suite; raise the warning, with its place, where filters make it an error."""
+        """Warn of a weakness of a suite at its place; raise the warning if filters make it an error.
+
+        Does nothing in workers that would repeat the warning.
+        """
         from pytest_queryeval.core.errors import QueryEvalWarning
 
         if self.repeats_warnings:
@@ -154,7 +163,10 @@ class Run:
 
     @property
     def repeats_warnings(self) -> bool:
-        """Whether this is a worker of pytest-xdist other than the first, which gives the same warnings."""
+        """Whether this process would repeat the warnings of another worker.
+
+        It is a worker of pytest-xdist but not the first.
+        """
         return self.is_worker and self.config.workerinput["workerid"] != "gw0"  # type: ignore[attr-defined]
 
     @property
@@ -163,14 +175,14 @@ class Run:
         return hasattr(self.config, "workerinput")
 
     def show_line(self, line: str) -> None:
-        """Print a line in the terminal; workers of pytest-xdist have none."""
+        """Print a line in the terminal; does nothing in workers of pytest-xdist, which have no terminal."""
         reporter = self.config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None and not self.is_worker:
             reporter.ensure_newline()
             reporter.write_line(line)
 
     def close(self) -> None:
-        """Close engines and predictors; may be called again."""
+        """Close engines and predictors; does nothing if none were opened. Idempotent."""
         if self._session is None:
             return
         from pytest_queryeval.core.process import uninterrupted
@@ -179,10 +191,10 @@ class Run:
             self._session.close()
 
     def check_collected(self, items: list[pytest.Item]) -> None:
-        """Raise a usage error for options that do not fit the collected cases.
+        """Raise a usage error for options that do not fit the collected cases, and warn of cases that no gate counts.
 
-        In a worker, pytest-xdist would report an error as a crash: a worker runs nothing and sends the message to the
-        controller.
+        A worker of pytest-xdist runs no item instead, and sends the message to the controller: pytest-xdist would
+        report an error as a crash.
         """
         if not self.has_suites:
             return
@@ -201,7 +213,10 @@ class Run:
         items.clear()
 
     def _ungated(self) -> str:
-        """Warn of cases that no gate counts; return the warning where filters make it an error, else an empty text."""
+        """Warn of cases that no gate counts.
+
+        Return the warning's text if filters make it an error, otherwise an empty text.
+        """
         from pytest_queryeval.core.errors import QueryEvalWarning
 
         try:
@@ -213,7 +228,10 @@ class Run:
         return ""
 
     def _too_many_workers(self, cases: list[Case]) -> str:
-        """Return the problem if workers would make more calls at once than a predictor takes; else an empty text."""
+        """Return the problem if there are more workers than calls that a shared predictor may get.
+
+        Else an empty text.
+        """
         if not self.is_worker:
             return ""
         from pytest_queryeval.predictors import PREDICTORS
@@ -231,7 +249,7 @@ class Run:
         return ""
 
     def apply_limits(self, items: list[pytest.Item]) -> None:
-        """Deselect the cases outside the sample, and those beyond the limit."""
+        """Deselect the cases outside the sample and beyond the limit; changes `items` in place."""
         nodeids = [item.nodeid for item in items if is_case_item(item)]
         if not nodeids:
             return
@@ -242,14 +260,14 @@ class Run:
             items[:] = [item for item in items if item.nodeid in chosen_nodeids or not is_case_item(item)]
 
     def marker(self, name: str) -> pytest.MarkDecorator:
-        """Return the marker of a tag, a kind or a difficulty, registered for --strict-markers."""
+        """Return the marker of a tag, a kind or a difficulty, and register its name for --strict-markers."""
         if name not in self._markers:
             self.config.addinivalue_line("markers", f"{name}: a tag, a kind or a difficulty of cases")
             self._markers[name] = getattr(pytest.mark, name)
         return self._markers[name]
 
     def requested_paths(self, summaries: Iterable[WorkerSummary]) -> RequestedPaths:
-        """Return the paths of the command line, and those that were ignored, in any process."""
+        """Return the paths of the command line, and those that --ignore or a missing extra left out in any process."""
         option, start = self.config.option, self.config.invocation_params.dir
         ignored = (*(option.ignore or ()), *(option.ignore_glob or ()))
         left_out = dict.fromkeys(path for summary in summaries for path in summary["left_out"])
@@ -259,7 +277,7 @@ class Run:
         }
 
     def worker_summary(self) -> WorkerSummary:
-        """Return what the controller needs for the report, as plain values."""
+        """Return the facts that the controller needs from this process."""
         suites = self._suites
         is_collected = suites is not None and not _reruns_failures(self.config)  # --lf skips whole files
         return {
@@ -276,7 +294,7 @@ class Run:
 
 
 def collected_below(folder: Path, session: pytest.Session) -> Iterator[Path]:
-    """Yield the suite files that pytest would collect below a folder, including those that --ignore excludes."""
+    """Yield the suite files that pytest would collect below a folder, and those that --ignore excludes."""
     from pytest_queryeval.suites import is_suite_file, leads_back
 
     is_skipped = partial(_is_not_recursed, session.config)
@@ -289,7 +307,7 @@ def collected_below(folder: Path, session: pytest.Session) -> Iterator[Path]:
 
 
 def is_collected_directly(path: Path, config: pytest.Config) -> bool:
-    """Return whether a file is not below a link to a folder that pytest collects as well."""
+    """Return whether pytest collects a file only here: not below a link to a folder that it collects as well."""
     from pytest_queryeval.suites import leads_back
 
     arguments = (_absolute(name.partition("::")[0], config) for name in config.args)
@@ -303,7 +321,7 @@ def _is_not_recursed(config: pytest.Config, name: str) -> bool:
 
 
 def _is_collected(path: Path, config: pytest.Config, hook: pluggy.HookRelay) -> bool:
-    """Return whether pytest collects a path, or would but for --ignore or --ignore-glob."""
+    """Return whether pytest collects a path, or would collect it without --ignore and --ignore-glob."""
     if not hook.pytest_ignore_collect(collection_path=path, config=config):
         return True
 
@@ -314,17 +332,17 @@ def _is_collected(path: Path, config: pytest.Config, hook: pluggy.HookRelay) -> 
 
 
 def _absolute(name: str, config: pytest.Config) -> Path:
-    """Return a path of the command line as pytest reads it."""
+    """Return a path of the command line as an absolute path that keeps links."""
     return Path(os.path.abspath(config.invocation_params.dir / name))  # noqa: PTH100 - links stay
 
 
 def _cases(items: list[pytest.Item]) -> list[Case]:
-    """Return the cases of the items, without those that are skipped."""
+    """Return the cases of the items that are not marked as skipped in their suite."""
     return [item.case for item in items if is_case_item(item) and item.case.skip is None]
 
 
 def _concurrency_remedy(case: Case, workers: int) -> str:
-    """Return how to allow a predictor as many calls at once as there are workers."""
+    """Return the remedy that allows a predictor `workers` calls at once."""
     from pytest_queryeval.predictors import PREDICTORS
     from pytest_queryeval.text.redaction import mask_credentials
 
@@ -338,7 +356,7 @@ def _concurrency_remedy(case: Case, workers: int) -> str:
 
 
 def _may_be_skipped(item: pytest.Item) -> bool:
-    """Return whether a marker may skip the item; if so, its prediction is not prefetched."""
+    """Return whether a marker of the item may skip it, or xfail it without running it."""
     return any(
         marker.name in ("skip", "skipif") or (marker.name == "xfail" and marker.kwargs.get("run") is False)
         for marker in item.iter_markers()

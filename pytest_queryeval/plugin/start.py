@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def start(config: pytest.Config) -> None:
-    """Create the run; on the controller, register the collector too, and put junit.xml in a folder of reports."""
+    """Create the run, store it in the stash, and register the plugin's hooks for this process.
+
+    On the controller, register the collector and the printers too. Raise a usage error for invalid options of reports.
+    """
     run = config.stash[RUN] = Run(config)
     config.pluginmanager.register(Interruption(config), "queryeval-interruption")
     config.pluginmanager.register(Misnamed(), "queryeval-misnamed")
@@ -44,10 +47,11 @@ def start(config: pytest.Config) -> None:
 
 
 def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
-    """Return the targets of reports, None without any option; raise a usage error for an invalid one.
+    """Return the targets of reports; None if no option of this plugin is used.
 
     Paths are relative to the folder in which pytest was started, or to that of the ini file. If a target is a folder,
-    pytest writes its junit.xml there, unless the command line has a path for it.
+    pytest writes its junit.xml there, unless the command line has a path for it. Raises a usage error for an invalid
+    option.
     """
     names = run.option_values.report or ()
     is_used = any(value is not None for name, value in vars(config.option).items() if name.startswith("queryeval_"))
@@ -77,7 +81,7 @@ def _report_targets(config: pytest.Config, run: Run) -> ReportTargets | None:
 
 
 class Interruption:
-    """The hooks that SIGTERM and Ctrl-C need in runs with suites."""
+    """Makes SIGTERM and Ctrl-C end a run with suites in order, with its reports."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._run = config.stash[RUN]
@@ -85,12 +89,12 @@ class Interruption:
         self._finishing: pytest.Session | None = None
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Handle SIGTERM if suites were collected."""
+        """Handle SIGTERM from now on if suites were collected."""
         self._begin([item.nodeid for item in session.items])
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Handle SIGTERM if a worker has collected suites."""
+        """Handle SIGTERM from now on if a worker has collected suites."""
         self._begin(ids)
 
     def _begin(self, nodeids: Sequence[str]) -> None:
@@ -103,13 +107,13 @@ class Interruption:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
-        """Close the engines and predictors of a worker while there is time."""
+        """In a worker, close engines and predictors while there is time."""
         if self._run.is_worker:
             self._run.close()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
-        """Let the reports be completed after an interruption."""
+        """Note that the session is ending: SIGTERM then sets the exit status and does not interrupt the reports."""
         self._finishing = session
         return (yield)
 
@@ -140,20 +144,20 @@ class GarbageCollection:
 
     @pytest.hookimpl(tryfirst=True)  # before the first suite imports what it needs
     def pytest_collect_file(self, file_path: Path) -> None:
-        """Begin, if the file is a suite."""
+        """Make garbage collection rare from now on, if the file is a suite."""
         if file_path.name.endswith(SUFFIXES):
             self._begin()
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
-        """Begin, if workers have collected suites: this process receives their reports."""
+        """Make garbage collection rare if workers have collected suites: this process receives their reports."""
         if any(map(is_suite_node, ids)):
             self._begin()
 
     def pytest_collection_finish(self) -> None:
-        """Leave modules and cases, which live until the end of the process, out of all collections to come.
+        """Leave modules and cases out of later garbage collections, because they live until the process ends.
 
-        That of Python's exit takes a third of the CPU of a small run.
+        The garbage collection of Python's exit takes a third of the CPU of a small run.
         """
         if self._throttle is not None:
             gc.freeze()

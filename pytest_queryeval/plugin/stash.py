@@ -19,12 +19,12 @@ LISTING = ("collectonly", "setuponly", "setupplan", "showfixtures", "show_fixtur
 
 
 def is_suite_node(nodeid: str) -> bool:
-    """Return whether a node is a suite file or a case of one."""
+    """Return whether a node id is that of a suite file or of a case in it."""
     return nodeid.partition("::")[0].endswith(SUFFIXES)
 
 
 def is_listing(config: pytest.Config) -> bool:
-    """Return whether pytest only lists something, so that no system is called and no report is written."""
+    """Return whether pytest only lists tests, so that no system is called and no report is written."""
     return any(getattr(config.option, name, False) for name in LISTING)
 
 

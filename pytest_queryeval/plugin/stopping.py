@@ -17,7 +17,7 @@ from pytest_queryeval.text.formatting import log_line
 
 
 class StopWhenDecided:
-    """Runs all other tests first, then the cases in random order, until all gates are decided."""
+    """Runs all other tests first, then the cases in random order, and leaves out cases once all gates are decided."""
 
     def __init__(self, run: Run, collector: ReportCollector) -> None:
         self._run = run
@@ -26,7 +26,10 @@ class StopWhenDecided:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Order the cases, once all plugins have; raise a usage error where no gate can be decided early."""
+        """Put the cases in random order behind all other tests, and create the early stop of the run.
+
+        Raises a usage error if no gate can be decided early. Does nothing if pytest only lists tests.
+        """
         items_by_nodeid = {
             item.nodeid: item for item in session.items if is_case_item(item)
         }  # also under --keep-duplicates
@@ -49,7 +52,10 @@ class StopWhenDecided:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Count the last result of a case; once all gates are decided, leave out the remaining cases."""
+        """Count the case that just ran.
+
+        Once all gates are decided, report the remaining cases as not run and take them out of the session.
+        """
         result, early = (yield), self._run.early_stop
         if early is None or item.nodeid not in self._to_run:
             return result

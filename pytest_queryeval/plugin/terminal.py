@@ -23,7 +23,7 @@ MIN_VERBOSITY = -1  # below it, as under -qq, only missed gates are printed
 
 
 class VerdictPrinter:
-    """Prints what comes after pytest's own output, so its hooks wrap those of the terminal reporter."""
+    """Prints missed gates and the verdict behind pytest's own output, so its hooks wrap the terminal reporter's."""
 
     def __init__(self, collector: ReportCollector) -> None:
         self._collector = collector
@@ -42,7 +42,7 @@ class VerdictPrinter:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Print the verdict last, if the run had suites and a summary is to be shown."""
+        """Print the verdict as the last line, if the run had suites and pytest shows a summary."""
         result = yield
         option, terminal = session.config.option, session.config.pluginmanager.get_plugin("terminalreporter")
         report = self._collector.report if self._collector.has_suites else None
@@ -58,7 +58,10 @@ class VerdictPrinter:
 
 
 class ErrorFolding:
-    """Folds equal errors where pytest itself prints them; other plugins, counts and files get every error."""
+    """Shows equal errors of cases once while pytest prints its sections.
+
+    Other plugins, counts and files get all errors.
+    """
 
     def __init__(self, collector: ReportCollector) -> None:
         self._collector = collector
@@ -66,7 +69,10 @@ class ErrorFolding:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> Generator[None, None, None]:
-        """Fold errors and colour differences while pytest prints its sections, before and after those of plugins."""
+        """Replace reports by folded and coloured reports while pytest prints its sections; restore them afterwards.
+
+        Folding is off under -v.
+        """
         if not self._collector.cases:
             return (yield)
         stats = terminalreporter.stats
@@ -86,7 +92,7 @@ class ErrorFolding:
     def pytest_terminal_summary_of_plugins(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, None, None]:
-        """Unfold errors while plugins print theirs."""
+        """Restore all reports while other plugins print their sections."""
         self._swap(terminalreporter.stats)
         try:
             return (yield)
@@ -100,7 +106,7 @@ class ErrorFolding:
 
 
 def _colour(report: Any, writer: Any) -> Any:
-    """Return the report of a failed case with colours in its text; other reports unchanged."""
+    """Return a copy of the report of a failed case with colours in its text; any other report unchanged."""
     if not is_suite_node(report.nodeid) or not hasattr(report.longrepr, "reprtraceback"):
         return report
     from pytest_queryeval.plugin.failure import colour_lines
@@ -113,7 +119,7 @@ def _colour(report: Any, writer: Any) -> Any:
 
 
 class _ColouredLines:
-    """Lines instead of a traceback entry, whose text older versions of pytest would highlight as Python."""
+    """Coloured lines instead of a traceback entry, whose text older versions of pytest highlight as Python."""
 
     style = "value"
 
@@ -121,13 +127,13 @@ class _ColouredLines:
         self._lines = lines
 
     def toterminal(self, writer: Any) -> None:
-        """Write the lines as they are, as pytest calls it."""
+        """Write the lines unchanged; pytest calls this method of an entry."""
         for line in self._lines:
             writer.line(line)
 
 
 def _fold(reports: Sequence[Any], cases: Mapping[str, CaseReport]) -> list[Any]:
-    """Return the reports to show: of cases with the same error the first one, which says how many there are."""
+    """Return the reports to show: of cases with the same error only the first report, with the number of cases."""
     from pytest_queryeval.results.verdict import shared_errors
     from pytest_queryeval.text.formatting import pluralize
 

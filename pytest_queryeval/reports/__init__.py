@@ -34,7 +34,7 @@ END_BYTES = 4_096  # of a report, in which it names the file of its cases
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFormat:
-    """A format of reports, and what it needs installed."""
+    """A format of reports: its renderers, and the packages that they need."""
 
     render: Renderer
     write: Callable[[Report, Path], Path | None] | None = None
@@ -49,12 +49,12 @@ class ReportFormat:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The packages that are not installed."""
+        """The packages of the format that are not installed."""
         return tuple(name for name in self.packages if find_spec(name) is None)
 
 
 class ReportRegistry(Registry[ReportFormat]):
-    """Formats by suffix; a plain function that is registered renders without further packages."""
+    """Report formats by suffix; a registered function becomes a format that needs no packages."""
 
     def _admit(self, member: Any) -> ReportFormat:
         return member if isinstance(member, ReportFormat) else ReportFormat(render=member)
@@ -83,9 +83,10 @@ def is_folder(target: Path) -> bool:
 
 
 def check_target(target: Path, baseline: Path | None = None) -> None:
-    """Raise `ReportError` unless `target` is a folder or has the suffix of a known format, and can be written.
+    """Raise `ReportError` unless a report can be written to `target`.
 
-    A target that would replace the `baseline` is refused: the next run would be compared with this one.
+    The target has to be a folder or to have the suffix of an installed format. A target that would replace the
+    `baseline` is refused: the next run would be compared with this run.
     """
     if str(target) == GITHUB:
         raise ReportError(f"'{target}' is for `--queryeval-report` only: call a folder otherwise")
@@ -107,7 +108,10 @@ def check_target(target: Path, baseline: Path | None = None) -> None:
 
 
 def check_writable(target: Path) -> None:
-    """Raise `ReportError` unless a file or folder can be written."""
+    """Raise `ReportError` unless a report can be written to a file, or to all its files in a folder.
+
+    Nothing is left behind by the check. A folder, pipe or device at the place of a file is a problem too.
+    """
     try:
         is_file = not is_folder(target)
         file = Path(os.path.realpath(target)) if target.is_symlink() else target
@@ -128,7 +132,7 @@ def check_writable(target: Path) -> None:
 
 
 def _takes_files(folder: Path) -> bool:
-    """Return whether a file can be made in a folder, which its permissions alone do not show."""
+    """Return whether a file can be created in a folder, which its permissions alone do not show."""
     try:
         with TemporaryFile(dir=folder):
             return True
@@ -137,15 +141,18 @@ def _takes_files(folder: Path) -> bool:
 
 
 def files_of(target: Path) -> list[Path]:
-    """Return the files of a target: itself, or in a folder one for every installed format."""
+    """Return the files that a target stands for.
+
+    A file itself, a folder's `report.SUFFIX` for every installed format.
+    """
     return [target / f"report.{name}" for name in REPORTS.installed()] if is_folder(target) else [target]
 
 
 def write_report(report: Report, path: Path, *, layout: str = "") -> Path | None:
-    """Write the report in the format of the suffix, whole or not at all; raise `ReportError` if that fails.
+    """Write the report in the format of the path's suffix, whole or not at all.
 
-    Return the file next to it that was written with it, if there is one. A format without such a `layout` uses its
-    default.
+    Return the second file that was written next to it; None if there is none. A format without this `layout` uses its
+    default. Raises `ReportError` if the report cannot be made or written.
     """
     try:
         report_format = REPORTS[path.suffix.removeprefix(".")]
@@ -160,9 +167,9 @@ def write_report(report: Report, path: Path, *, layout: str = "") -> Path | None
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes], *, follow_link: bool = True) -> None:
-    """Write a file, whole or not at all, with its folders; raise `ReportError` if that fails.
+    """Write a file whole or not at all, and create its folders; raises `ReportError` if that fails.
 
-    A symbolic link is followed, so its target is written, or else replaced.
+    If the path is a symbolic link, its target is written, or, without `follow_link`, the link is replaced.
     """
     try:
         write_atomically(Path(os.path.realpath(path)) if follow_link else path, content)
@@ -172,31 +179,31 @@ def write_whole(path: Path, content: bytes | Iterable[bytes], *, follow_link: bo
 
 @dataclass(slots=True)
 class WrittenFiles:
-    """The files that were written, and the problems of those that could not be."""
+    """The files that were written, and the problems of files that could not be written."""
 
     paths: list[Path] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """Return a line for each file, those that failed last."""
+        """Return a line for each written file, then the problems."""
         return [*(f"report: {path}" for path in self.paths), *self.problems]
 
     def data(self) -> dict[str, list[str]]:
-        """Return the files and problems for `--json`."""
+        """Return files and problems as a value for `--json`."""
         return {"reports": [str(path) for path in self.paths], "problems": self.problems}
 
 
 def report_files(targets: Iterable[Path], baseline: Path | None = None) -> list[Path]:
-    """Return the files of all targets; raise the `ReportError` of `check_target` for the first that has one."""
+    """Return the files of all targets; raises `ReportError` for the first target that `check_target` refuses."""
     for target in targets:
         check_target(target, baseline)
     return [path for target in targets for path in files_of(target)]
 
 
 def write_files(paths: Iterable[Path], write: Callable[[Path], Path | None]) -> WrittenFiles:
-    """Write each file that can be written; `write` raises `ReportError` for the others.
+    """Call `write` for each path, and return the written files and the problems.
 
-    `write` returns another file that it wrote next to the one it was asked for, if any.
+    `write` returns another file that it wrote next to the path, or None. Its `ReportError` becomes a problem.
     """
     files = WrittenFiles()
     for path in paths:
@@ -210,15 +217,19 @@ def write_files(paths: Iterable[Path], write: Callable[[Path], Path | None]) -> 
 
 
 def render_json(report: Report) -> bytes:
-    """Return one JSON document with a line for each case, so that line tools can compare two reports; never NaN."""
+    """Return report.json as bytes, with a line for each case, so that line tools can compare two reports.
+
+    Raises ValueError for NaN and infinity, which are not JSON.
+    """
     cases = b",\n".join(line.removesuffix(b"\n") for line in case_lines(report["cases"]))
     return _document(report, b"[\n%b\n]" % cases)
 
 
 def write_json(report: Report, path: Path) -> Path | None:
-    """Write the document; more cases than fit in memory are written first, a line each, to a file next to it.
+    """Write report.json; cases that do not fit in memory go to a file next to it, a line each.
 
-    Return the file of the cases, if there is one. Otherwise that of an earlier report in the same place is removed.
+    Return the file of the cases, or None. A file of cases that an earlier report left in the same place is removed
+    then. Raises `ReportError`.
     """
     real_path = Path(os.path.realpath(path))
     file = real_path.with_suffix(SUFFIX)
@@ -243,7 +254,7 @@ def write_json(report: Report, path: Path) -> Path | None:
 
 
 def _has_cases_in(path: Path, name: str) -> bool:
-    """Return whether a report that was written here has its cases in the file of this name next to it."""
+    """Return whether the report at `path` says that its cases are in the file `name` next to it."""
     with suppress(OSError):
         if path.is_file():
             with path.open("rb") as report:

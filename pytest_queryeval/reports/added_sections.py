@@ -14,7 +14,7 @@ from pytest_queryeval.reports.blocks import Block, Untrusted
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionFile:
-    """A file with what a section shows, which `queryeval render --NAME FILE` adds to a report."""
+    """A file whose content a section shows; `queryeval render --NAME FILE` adds it to a report."""
 
     metavar: str
     help: str
@@ -25,7 +25,7 @@ class SectionFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSection:
-    """A section of a report: sentences and tables, which each format lays out, and shortens where they are long."""
+    """A section of a report: sentences and tables, which each format lays out and may shorten."""
 
     title: str
     blocks: Callable[[Report], Iterable[Block]]
@@ -42,7 +42,10 @@ SECTIONS: Registry[ReportSection] = Registry(
 
 
 def added_sections(report: Report) -> Iterator[tuple[str, list[Block]]]:
-    """Yield the title and the blocks of each section that has some; of one that fails, why it does."""
+    """Yield title and blocks of each section that has blocks.
+
+    A section that fails yields one sentence with its error. Sections of missing features are left out.
+    """
     for name in SECTIONS.names():
         title = name
         try:

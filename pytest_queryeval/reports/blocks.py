@@ -31,7 +31,10 @@ LEADING = frozenset("\t\n")
 
 
 def code_span(text: str, *, cell: bool = False) -> str:
-    """Return untrusted text as a code span, without markup, links or mentions; in a `cell` bars are escaped."""
+    """Return untrusted text as a Markdown code span of at most SPAN_CHARACTERS; empty for a blank text.
+
+    It can contain no markup, links or mentions. In a `cell` of a table, bars are escaped.
+    """
     text = escape_invisible(" ".join(text[:_READ_CHARACTERS].split())).replace("##", "#\\x23")
     text = text if len(text) <= SPAN_CHARACTERS else f"{text[: SPAN_CHARACTERS - 1]}…"
     text = text.replace("|", "\\|") if cell else text
@@ -42,12 +45,12 @@ def code_span(text: str, *, cell: bool = False) -> str:
 
 
 def table_head(cells: Sequence[str]) -> tuple[str, str]:
-    """Return the first two lines of a table."""
+    """Return the two lines that start a Markdown table: its header and the line below."""
     return table_row(cells), f"|{'---|' * len(cells)}"
 
 
 def table_row(cells: Sequence[str]) -> str:
-    """Return a line of a table; bars in cells have to be escaped."""
+    """Return a line of a Markdown table; bars in the cells have to be escaped already."""
     return f"| {' | '.join(cells)} |"
 
 
@@ -56,20 +59,20 @@ SENTENCE_CHARACTERS = 300  # of what a sentence names
 
 
 class Untrusted(str):
-    """Text from a suite, a system or a report: a format displays it, and never as markup, a command or a link."""
+    """Text from a suite, a system or a report, which a format shows but never as markup, a command or a link."""
 
     __slots__ = ()
 
 
 class CaseName(Untrusted):
-    """The node id of a case of the report, which a page links to it."""
+    """The node id of a case in the report, which a page turns into a link to the case."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A header, and rows as long as it; the first column has the names."""
+    """A header, and rows of the same length; the first column contains the names."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -98,12 +101,15 @@ def text_lines(blocks: Iterable[Block], width: int) -> Iterator[str]:
 
 
 def text_sentence(sentence: Iterable[str]) -> str:
-    """Return a sentence as plain text in one line."""
+    """Return a sentence as plain text; its untrusted parts are shortened and in one line."""
     return "".join(one_line(part, SENTENCE_CHARACTERS) if isinstance(part, Untrusted) else part for part in sentence)
 
 
 def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
-    """Yield the blocks as lines of Markdown, with an empty line between blocks; untrusted text is in code spans."""
+    """Yield the blocks as lines of Markdown, with an empty line between blocks.
+
+    Untrusted text is in code spans.
+    """
     for number, block in enumerate(blocks):
         if number:
             yield ""
@@ -115,12 +121,12 @@ def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def markdown_sentence(sentence: Iterable[str]) -> str:
-    """Return a sentence as Markdown."""
+    """Return a sentence as Markdown, with untrusted parts in code spans."""
     return "".join(code_span(part) if isinstance(part, Untrusted) else part for part in sentence)
 
 
 def markdown_table(table: Table) -> tuple[tuple[str, str], Iterator[str]]:
-    """Return the two lines of the head, and the rows, each of which is made when it is taken."""
+    """Return the two lines of a table's head, and an iterator that makes its rows when they are taken."""
     return table_head(_cells(table.header)), (table_row(_cells(row)) for row in table.rows)
 
 
@@ -129,14 +135,17 @@ def _cells(row: Sequence[str]) -> list[str]:
 
 
 def cell(value: Any) -> Cell:
-    """Return a plain value as a cell: numbers and None as they are, other values as `escape_invisible` text or JSON."""
+    """Return a plain value as a cell of a spreadsheet: numbers and None stay as they are.
+
+    Texts, and other values as JSON, have escapes for invisible characters.
+    """
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
         return value
     return escape_invisible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def guard_cell(value: Any) -> Any:
-    """Return the value as a cell; a text that a spreadsheet could take for a formula gets an apostrophe before it."""
+    """Return a value as `cell` does, with an apostrophe before a text that a spreadsheet could run as a formula."""
     if value is None or type(value) is float:  # as most are
         return value
     plain_cell = escape_invisible(value) if type(value) is str else cell(value)
@@ -147,12 +156,12 @@ def guard_cell(value: Any) -> Any:
 
 
 def metric_names(cases: Iterable[CaseReport]) -> list[str]:
-    """Return the metrics that any case requests, in the order of their first case."""
+    """Return the metrics that any case has a score entry for, in the order of their first case."""
     return list(dict.fromkeys(name for case in cases for name in case["scores"]))
 
 
 def nested_value(case: CaseReport, *path: str) -> Any:
-    """Return the value at a path of names such as `"gold", "query"`; None if a part of the path is missing."""
+    """Return the value at a path of keys such as `"gold", "query"`; None if a part of the path is missing."""
     node: Any = case
     for name in path:
         node = node.get(name) if isinstance(node, dict) else None
@@ -168,13 +177,13 @@ ABSTENTION: Mapping[str, Callable[[CaseReport], str | None]] = {
 
 
 def abstention_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport], str | None]]:
-    """Return the columns of ABSTENTION in which some case has a value."""
+    """Return the columns of ABSTENTION in which at least one case has a value, with their readers."""
     used_names = {name for case in cases for name, read in ABSTENTION.items() if read(case) is not None}
     return including(ABSTENTION, used_names)
 
 
 def step_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport], int | None]]:
-    """Return a column for each measure of steps; no columns if no case has steps."""
+    """Return a column for each measure of steps, with a function that reads a case; none if no case has steps."""
 
     def count(measure: str) -> Callable[[CaseReport], int | None]:
         def read(case: CaseReport) -> int | None:
@@ -188,7 +197,10 @@ def step_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport]
 
 
 def group_columns(place: Surface, separator: str) -> dict[str, Callable[[CaseReport], str | None]]:
-    """Return a column for each group that is shown at a place: its values of a case, None if there are none."""
+    """Return a column for each group that is shown at a place, with a function that reads a case.
+
+    The function returns the case's values joined by `separator`, or None if it has none.
+    """
 
     def values(name: str) -> Callable[[CaseReport], str | None]:
         return lambda case: separator.join(group_values(case, name)) or None

@@ -14,7 +14,10 @@ METRICS = ("table_recall", "table_precision", "column_recall", "column_precision
 
 
 def schema_use_blocks(report: Report) -> Iterator[Block]:
-    """Yield a table of the means of the metrics that were requested, of all cases and by group."""
+    """Yield a table of the mean recall and precision of tables and columns, for all cases and by group.
+
+    Only requested metrics have columns; without any there is no table.
+    """
     names = [name for name in METRICS if name in report["metrics"]]
     if not names:
         return

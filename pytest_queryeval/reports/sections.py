@@ -65,7 +65,10 @@ CASE_FLIPS: Mapping[Literal["regressions", "fixes", "errors", "added"], str] = {
 
 
 def metrics_table(report: Report, columns: Sequence[str] = ("mean", "95 % interval", "n", "missed")) -> Table:
-    """Return the table of all metrics with the given `columns`; "median" and `CHANGE` may be among them as well."""
+    """Return a table with a row for each metric and the named `columns`.
+
+    Possible columns are those of the default, "median", and `CHANGE` since the baseline.
+    """
     baseline = report.get("baseline")
     changes = baseline["metrics"] if baseline else {}
     rows = []
@@ -84,7 +87,7 @@ def metrics_table(report: Report, columns: Sequence[str] = ("mean", "95 % interv
 
 
 def interval_note(report: Report) -> str:
-    """Return what the intervals of metrics are clustered by; empty if none is clustered."""
+    """Return a sentence that says how many metrics have intervals clustered by source; empty if none has."""
     are_clustered = [metric_report.get("ci95_clustered") is not None for metric_report in report["metrics"].values()]
     if not any(are_clustered):
         return ""
@@ -93,12 +96,15 @@ def interval_note(report: Report) -> str:
 
 
 def groups_in_tables() -> list[str]:
-    """Return the names of the groups that have tables, in the order of these."""
+    """Return the names of the groups that have tables, in the order of the tables."""
     return in_order_of_words(groups_shown("tables"))
 
 
 def group_table(report: Report, group: str) -> Table:
-    """Return the means by a group, the metrics of most weight first; without rows where it has one value, or many."""
+    """Return a table of passed cases and means for each value of a group, the metrics of most weight first.
+
+    It has no rows if the group has only one value, or more than MAX_MEMBERS.
+    """
     members = report["groups"].get(group, {})
     names = group_metrics(metrics_by_weight(report), members)
     rows = [
@@ -114,18 +120,18 @@ def group_table(report: Report, group: str) -> Table:
 
 
 def group_metrics(names: Iterable[str], members: Mapping[str, GroupReport]) -> list[str]:
-    """Return the metrics that at least one member of a group has."""
+    """Return the metrics that at least one value of a group has, in the given order."""
     return [name for name in names if any(name in member["metrics"] for member in members.values())]
 
 
 def mean_of(member: GroupReport, metric: str) -> float | None:
-    """Return the mean of a metric in a member of a group; None if no case of it has a score."""
+    """Return the mean of a metric over the cases with a value of a group; None if no case has a score."""
     metric_report = member["metrics"].get(metric)
     return None if metric_report is None else metric_report["mean"]
 
 
 def metrics_by_weight(report: Report) -> list[str]:
-    """Return the metrics by weight: those of gates, those with missed thresholds, those of most cases."""
+    """Return the names of metrics: first those of gates, then those with missed thresholds, then by number of cases."""
     metrics, gate_metrics = report["metrics"], {gate["metric"] for gate in report["gates"]}
     return sorted(
         metrics, key=lambda name: (name not in gate_metrics, not metrics[name]["missed"], -metrics[name]["n"])
@@ -133,9 +139,10 @@ def metrics_by_weight(report: Report) -> list[str]:
 
 
 def pass_rate(totals: Totals, sources: Mapping[str, GroupReport] | None = None) -> ScoreStatistics | None:
-    """Return the share of the cases that passed with its interval; expected failures and skipped cases do not count.
+    """Return the share of cases that passed, with its interval; None if no case counts.
 
-    `sources` are the groups of the sources of these cases, by which the interval is clustered.
+    Expected failures and skipped cases do not count. `sources` are the groups of the cases by source, by which the
+    interval is clustered.
     """
     scores: list[float] = []
     clusters: list[str] = []
@@ -150,7 +157,7 @@ def pass_rate(totals: Totals, sources: Mapping[str, GroupReport] | None = None) 
 
 
 def percent(share: float) -> str:
-    """Return a share in percent with one decimal; only 1 is 100, and only 0 is 0.
+    """Return a share in percent with one decimal; "100" and "0" stand only for exactly 1 and 0.
 
     >>> percent(0.79333), percent(0.9999), percent(1.0)
     ('79.3', '99.9', '100')
@@ -169,7 +176,7 @@ def points(change: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRow:
-    """A gate in few words."""
+    """A gate in the short words of a table."""
 
     word: str
     """Whether it is met."""
@@ -183,7 +190,7 @@ class GateRow:
 
 
 def gate_rows(report: Report) -> list[GateRow]:
-    """Return the gates: the missed ones first, then those that were not evaluated."""
+    """Return the rows of gates: missed gates first, then gates without a result, then met gates."""
     ordered = sorted(report["gates"], key=lambda gate: (False, None, True).index(gate["ok"]))
     is_one = len({gate["folder"] for gate in ordered}) == 1
     rows = []
@@ -196,7 +203,7 @@ def gate_rows(report: Report) -> list[GateRow]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weakness:
-    """Wrong answers that have a cause, or a value of a group, in common."""
+    """A number of wrong answers that have a cause, or a value of a group, in common."""
 
     group: Literal["cause", "difficulty", "kind"]
     value: str
@@ -209,21 +216,22 @@ class Weakness:
 
 
 def by_increase(causes: Mapping[str, CauseChange]) -> dict[str, CauseChange]:
-    """Return the causes that increased most since the baseline first, then the most frequent ones."""
+    """Return the causes, those that increased most since the baseline first; ties by their number now."""
     return dict(sorted(causes.items(), key=lambda item: (item[1]["before"] - item[1]["after"], -item[1]["after"])))
 
 
 def increased_most(causes: Mapping[str, CauseChange]) -> tuple[str, CauseChange] | None:
-    """Return the one cause that increased most since the baseline; None if none did, or several did equally."""
+    """Return the cause that increased most since the baseline; None if none increased, or several increased equally."""
     increases = [(change["after"] - change["before"], label) for label, change in by_increase(causes).items()]
     most = [label for increase, label in increases if increase == increases[0][0]]
     return (most[0], causes[most[0]]) if len(most) == 1 and increases[0][0] > 0 else None
 
 
 def weaknesses(report: Report) -> list[Weakness]:
-    """Return the causes of wrong answers, those first that increased most; without any, the groups that fail most.
+    """Return the causes of wrong answers as weaknesses; if there are none, the groups that fail most.
 
-    Cases in error have no answer, so they are not among those without a cause.
+    With a baseline, causes that increased most come first. Answers without a known cause come last. Cases in error have
+    no answer, so they do not count.
     """
     baseline = report.get("baseline")
     causes: dict[str, tuple[int | None, int]] = {label: (None, number) for label, number in report["causes"].items()}
@@ -250,12 +258,12 @@ def weaknesses(report: Report) -> list[Weakness]:
 
 
 def count_not_passed(totals: Totals) -> int:
-    """Return how many cases failed, missed a threshold or were in error."""
+    """Return how many cases failed, missed a threshold, or were in error."""
     return totals["failed"] + totals["missed"] + totals["errors"]
 
 
 def amounts_table(report: Report) -> Table:
-    """Return the sum and the mean of each number that systems state about their calls: tokens, costs, steps."""
+    """Return a table with sum and mean of each number that systems report about their calls: tokens, costs, steps."""
     rows = [
         (Untrusted(name), format_amount(measure["sum"]), format_amount(measure["mean"]), f"{measure['n']:,}")
         for name, measure in report["measures"].items()
@@ -265,7 +273,7 @@ def amounts_table(report: Report) -> Table:
 
 
 def spider_lines(report: Report) -> list[str]:
-    """Return the table that Spider's published tool prints; no lines where the report has no such cases."""
+    """Return the lines of the table that Spider's published tool prints; none if the report has no such table."""
     if "spider_table" not in report:
         return []
     from pytest_queryeval.languages.sql.match import table_lines
@@ -274,7 +282,7 @@ def spider_lines(report: Report) -> list[str]:
 
 
 def baseline_blocks(baseline: BaselineReport) -> Iterator[Block]:
-    """Yield the comparison with a baseline: what may explain its figures comes before them."""
+    """Yield the comparison with a baseline: headline, changes besides the system, metrics, causes, changed cases."""
     yield baseline_headline(baseline)
     yield from non_system_changes(baseline)
     if baseline["metrics"]:
@@ -284,7 +292,7 @@ def baseline_blocks(baseline: BaselineReport) -> Iterator[Block]:
 
 
 def baseline_sentences(baseline: BaselineReport) -> Iterator[Sentence]:
-    """Yield the comparison without its table: the pass rate, the causes, and the cases that changed sides."""
+    """Yield the comparison with a baseline in short: the change of the pass rate, the causes, the changed cases."""
     if rate := baseline["metrics"].get("pass_rate"):
         change = f"{signed(rate['change'])}, p {p_text(rate['p'])}, adjusted {p_text(rate['p_holm'])}"
         yield (f"pass_rate {format_score(rate['before'])} → {format_score(rate['after'])} ({change})",)
@@ -293,7 +301,10 @@ def baseline_sentences(baseline: BaselineReport) -> Iterator[Sentence]:
 
 
 def causes(counts: Mapping[str, int] | Mapping[str, CauseChange]) -> Iterator[Sentence]:
-    """Yield the causes of wrong answers: how many each has, and how many it had in the baseline where that differs."""
+    """Yield one sentence with the number of each cause, and the earlier number if it differs.
+
+    Nothing without causes.
+    """
     parts: list[str] = []
     for label, number in counts.items():
         before, after = (number, number) if isinstance(number, int) else (number["before"], number["after"])
@@ -304,7 +315,7 @@ def causes(counts: Mapping[str, int] | Mapping[str, CauseChange]) -> Iterator[Se
 
 
 def baseline_headline(baseline: BaselineReport) -> Sentence:
-    """Return what is compared, and how many cases changed sides."""
+    """Return a sentence that names the baseline, and says how many cases changed sides."""
     counts = baseline["cases"]
     place = ("against the baseline ", Untrusted(baseline["path"]), " of ", Untrusted(baseline["created"]))
     if not counts["common"]:
@@ -313,14 +324,17 @@ def baseline_headline(baseline: BaselineReport) -> Sentence:
 
 
 def baseline_counts(baseline: BaselineReport) -> str:
-    """Return in words how many cases are in both reports, and on each list of their `RunDifference`."""
+    """Return in words how many cases are in both reports, regressed, were fixed, or differ in another way."""
     counts, fixes, regressions = baseline["cases"], len(baseline["fixes"]), len(baseline["regressions"])
     numbers = difference_counts(fixes=fixes, regressions=regressions, **{name: counts[name] for name in COUNTS})
     return f"{pluralize(counts['common'], 'case')} in both, {', '.join(numbers.values())}"
 
 
 def difference_counts(**numbers: int) -> dict[str, str]:
-    """Return in words how many cases are on each list of a `RunDifference`; fixes and regressions even if none."""
+    """Return in words, by list of a `RunDifference`, how many cases are on the list.
+
+    Fixes and regressions have words even if there are none; the other lists only if there are cases.
+    """
     fixes, regressions = numbers["fixes"], numbers["regressions"]
     return {
         "fixes": f"{fixes:,} fix{'es' * (fixes != 1)}",
@@ -331,12 +345,15 @@ def difference_counts(**numbers: int) -> dict[str, str]:
 
 
 def side_counts(difference: Flips) -> dict[str, str]:
-    """Return in words how many cases changed sides between two runs."""
+    """Return in words, by list, how many cases changed sides between two runs."""
     return difference_counts(**{side: len(difference[side]) for side in FLIPS})
 
 
 def non_system_changes(baseline: BaselineReport) -> Iterator[Sentence]:
-    """Yield what changed besides the system, and for how many cases that is unknown; nothing for a foreign baseline."""
+    """Yield sentences on what changed besides the system, and for how many cases that is unknown.
+
+    Yields nothing if the baseline is of another suite.
+    """
     if is_foreign(baseline):
         return
     yield from map(change_sentence, baseline["changes"])
@@ -344,7 +361,7 @@ def non_system_changes(baseline: BaselineReport) -> Iterator[Sentence]:
 
 
 def change_sentence(change: SuiteChange) -> Sentence:
-    """Return what changed besides the system, and the first cases that it concerns."""
+    """Return a sentence that says what changed besides the system, and names the first cases concerned."""
     sentence, cases = ("changed besides the system: ", Untrusted(change["what"])), change["cases"]
     if not cases:
         return sentence
@@ -352,20 +369,20 @@ def change_sentence(change: SuiteChange) -> Sentence:
 
 
 def number_of_cases(change: SuiteChange) -> str:
-    """Return the number of cases that a change concerns, as the end of its description."""
+    """Return the number of cases that a change concerns, in the words that end its description."""
     number = pluralize(len(change["cases"]), "case")
     return f"in {number}" if change["what"] == GOLD_DRIFT else f"({number})"
 
 
 def unknown_changes(baseline: BaselineReport) -> Iterator[Sentence]:
-    """Yield how many cases lack the fingerprint by which their changes would be known."""
+    """Yield a sentence on cases without a fingerprint, whose changes are unknown; nothing if there are none."""
     if unknown := baseline["cases"]["unknown"]:
         cases = pluralize(unknown, "case")
         yield (f"for {cases} a report has no thresholds, golds and policies, so their changes are unknown",)
 
 
 def changes_table(baseline: BaselineReport) -> Table:
-    """Return the changes of metrics; `CHANGE_NOTE` explains the columns."""
+    """Return a table of the changes of metrics since the baseline; `CHANGE_NOTE` explains its columns."""
     rows = [
         (
             Untrusted(name),
@@ -385,7 +402,7 @@ def changes_table(baseline: BaselineReport) -> Table:
 
 
 def flips(sides: Flips) -> Iterator[Sentence]:
-    """Yield the cases that changed sides."""
+    """Yield a sentence for regressions, fixes and new errors that names their cases; none for an empty list."""
     for name, word in FLIPS.items():
         if sides[name]:
             yield (f"{word} ({len(sides[name]):,}): ", *leading_names(sides[name]))
@@ -394,7 +411,7 @@ def flips(sides: Flips) -> Iterator[Sentence]:
 def change_reader(report: Report) -> Callable[[CaseReport], str] | None:
     """Return a function that says how a case changed since the baseline; None without a baseline.
 
-    It returns for example "regression: soft_f1 1.000 → 0.500"; an empty text if nothing changed.
+    The function returns a text such as "regression: soft_f1 1.000 → 0.500"; empty if nothing changed.
     """
     if (baseline := report.get("baseline")) is None:
         return None
@@ -413,9 +430,10 @@ def change_reader(report: Report) -> Callable[[CaseReport], str] | None:
 
 
 def cautions(report: Report) -> Iterator[Sentence]:
-    """Yield what may make scores too good: golds without rows, and answers that are right by a tie or by accident.
+    """Yield sentences on what may make scores too good.
 
-    And how many calls a spend limit could not count.
+    They concern golds without rows, answers that are right by a tie or by accident, and calls that a spend limit could
+    not count.
     """
     matches = 0
     empty_golds, ties, accidents = list[str](), list[str](), list[str]()
@@ -447,7 +465,7 @@ def cautions(report: Report) -> Iterator[Sentence]:
 
 
 def errata_text(report: Report) -> str:
-    """Return how many cases have a decision on their golds, and which; empty if none has."""
+    """Return how many cases have a decision on their golds, by decision; empty if none has."""
     errata, cases = report.get("errata"), report["totals"]["cases"]
     if errata is None:
         return ""
@@ -458,7 +476,7 @@ def errata_text(report: Report) -> str:
 
 
 def leading_names(names: Sequence[str], limit: int = MAX_NAMES) -> Iterator[str]:
-    """Yield the first of the names as parts of a sentence, and how many more there are."""
+    """Yield the parts of a sentence that name the first `limit` names and say how many more there are."""
     for number, name in enumerate(names[:limit]):
         yield from (", ", Untrusted(name)) if number else (Untrusted(name),)
     yield from filter(None, [and_more(len(names) - limit)])

@@ -49,7 +49,7 @@ VERDICTS: Mapping[bool | None, str] = {True: "passed", False: "failed", None: "n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a case ended."""
+    """The outcome of a case, and why."""
 
     outcome: str
     reason: str
@@ -58,7 +58,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What the suite says of a case, and where it does."""
+    """A fact that the suite states about a case, with its name."""
 
     name: str
     text: str
@@ -66,7 +66,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableExcerpt:
-    """The first rows of a table."""
+    """The first rows of a table, and its size in words."""
 
     shape: str
     """How many rows and columns the table has."""
@@ -80,7 +80,7 @@ class TableExcerpt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryQuery:
-    """Gold or what was predicted."""
+    """The gold or the predicted query or answer."""
 
     name: Literal["gold", "predicted"]
     origin: str
@@ -94,7 +94,7 @@ class StoryQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryCause:
-    """Which edits make a wrong prediction right, and the query after them."""
+    """The edits that make a wrong prediction right, and the query after them."""
 
     cause: CauseReport
     """With the `causing_edits`."""
@@ -102,14 +102,14 @@ class StoryCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryChallenge:
-    """Whether other data tells a right predicted query from gold."""
+    """The result of a challenge in words, and the database on which the queries differ; None if none was found."""
 
     summary: str
     counterexample: RefutationReport | None
 
 
 class DifferingRow(NamedTuple, Generic[AnyRow]):
-    """A row in which the two answers differ."""
+    """A row in which the gold and the predicted answer differ."""
 
     label: Literal["missing", "extra", "gold", "instead", "repeated"]
     """`gold` stands before `instead`, the predicted row in its place."""
@@ -120,7 +120,7 @@ class DifferingRow(NamedTuple, Generic[AnyRow]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """How the answers differ, in a sentence and in rows."""
+    """How the two answers differ, in a sentence and in rows."""
 
     summary: str
     columns: Sequence[str]
@@ -134,7 +134,7 @@ class Differences:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is said besides scores: a sentence, a hint, what does not hold, or where the texts of queries differ."""
+    """A remark besides scores: a hint, an unmet expectation, a schema violation, differing query texts, or a note."""
 
     name: Literal["hint", "expected", "violation", "texts", "note"]
     text: str
@@ -142,7 +142,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryScore:
-    """The score of a metric, and what its threshold needs."""
+    """The score of a metric, and the limits that it needs; empty if there are none."""
 
     metric: str
     value: float | None
@@ -151,7 +151,7 @@ class StoryScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryTrial:
-    """One of several trials."""
+    """The verdict and the scores of one of several trials."""
 
     verdict: str
     scores: Mapping[str, float | None]
@@ -159,7 +159,7 @@ class StoryTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorySteps:
-    """What the system did until it answered."""
+    """The steps that the system took before it answered."""
 
     summary: str
     steps: Sequence[StepReport]
@@ -167,14 +167,14 @@ class StorySteps:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """All notes of metrics, at least one."""
+    """All notes on a case, at least one."""
 
     notes: Sequence[Note]
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """All scores, at least one."""
+    """All scores of a case, at least one."""
 
     scores: Sequence[StoryScore]
     compare: str
@@ -183,7 +183,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """All trials, at least one."""
+    """All trials of a case, at least one."""
 
     trials: Sequence[StoryTrial]
 
@@ -194,7 +194,10 @@ Part: TypeAlias = (
 
 
 def case_story(case: CaseReport) -> Iterator[Part]:
-    """Yield the parts of the story that a report has: how the case ended, what it asks, and what came of it."""
+    """Yield the parts of a case's story in the order of display: its ending, facts, queries, cause, and so on.
+
+    Parts without content are left out.
+    """
     error = _error(case)
     failure = failure_text(error["kind"], error["message"]) if error is not None else ""
     yield Ending(outcome=case["outcome"], reason=first_line(case) or failure)
@@ -227,7 +230,10 @@ def case_story(case: CaseReport) -> Iterator[Part]:
 
 
 def _compare_text(case: CaseReport) -> str:
-    """Return the settings of the comparison that are not the default and that one of the scores follows."""
+    """Return the settings of the comparison that differ from the default and affect a score of the case.
+
+    Empty if there are none, or if there is no predicted answer.
+    """
     if case["fingerprint"] is None or case["predicted"] is None or case["predicted"]["error"] is not None:
         return ""
     names = [name for name, score in case["scores"].items() if score is not None]
@@ -239,7 +245,7 @@ def _compare_text(case: CaseReport) -> str:
 
 
 def challenge_text(challenge: ChallengeReport) -> str:
-    """Return what came of a challenge in a sentence."""
+    """Return the result of a challenge in a sentence."""
     verdict, refutation, ruled_out = by_data(challenge)
     match verdict:
         case "same":
@@ -259,7 +265,7 @@ def challenge_text(challenge: ChallengeReport) -> str:
 
 
 def no_answer_text(prediction: PredictionReport) -> str:
-    """Return that the system abstained, and why, or that a file has no prediction; empty if there is one."""
+    """Return that the system abstained, and why, or that the file has no prediction; empty if there is an answer."""
     if prediction.get("missing"):
         return "the file has no prediction"
     if not prediction.get("abstained"):
@@ -268,7 +274,7 @@ def no_answer_text(prediction: PredictionReport) -> str:
 
 
 def steps_text(steps: Sequence[StepReport]) -> str:
-    """Return how many steps a system took, how many were queries and failed, and their time as far as it is known.
+    """Return the number of steps, queries and failed queries, and the sum of the known times.
 
     >>> steps_text([{"kind": "query", "name": "", "error": "no such table", "seconds": 1.5}])
     '1 step, 1 query, 1 failed query, 1.500 s'
@@ -281,7 +287,7 @@ def steps_text(steps: Sequence[StepReport]) -> str:
 
 
 def step_line(step: StepReport, characters: int) -> str:
-    """Return a step in one line: what it was given, and what it returned or why it failed, of so many characters each.
+    """Return a step in one line: its input, and its output or error, each cut to `characters`.
 
     >>> step_line({"kind": "query", "name": "run_sql", "input": "SELECT 1", "output": "1", "seconds": 0.25}, 40)
     'query run_sql: SELECT 1 → 1 (0.250 s)'
@@ -298,7 +304,7 @@ def step_line(step: StepReport, characters: int) -> str:
 
 
 def _step_content(content: JsonValue) -> str:
-    """Return what a step was given or returned as a text: of a table its shape, of other values their JSON."""
+    """Return an input or output of a step as text: a table's size, otherwise JSON; empty for empty values."""
     match content:
         case str():
             return content
@@ -311,14 +317,15 @@ def _step_content(content: JsonValue) -> str:
 
 
 def failure_summary(case: CaseReport, sharing: int = 1) -> str:
-    """Return why a case did not pass in one line; `sharing` as in `findings`."""
+    """Return the findings on a case that did not pass in one line; `sharing` as in `findings`."""
     return "; ".join(findings(case, sharing=sharing))
 
 
 def findings(case: CaseReport, edits_shown: int = 1, sharing: int = 1) -> list[str]:
-    """Return the first edits that repair the answer of a case that did not pass, if known, its message, and hints.
+    """Return sentences that say why a case did not pass.
 
-    `sharing` is the number of cases with the same error.
+    They are the first `edits_shown` edits that repair its answer, its message, other unmet expectations, and hints.
+    `sharing` is the number of cases with the same error, which the message states if it is over 1.
     """
     message = f"{pluralize(sharing, 'case')}: {first_line(case)}" if sharing > 1 else first_line(case)
     edits = case["cause"]["edits"][:edits_shown] if case["cause"] is not None else []
@@ -328,26 +335,35 @@ def findings(case: CaseReport, edits_shown: int = 1, sharing: int = 1) -> list[s
 
 
 def causing_edits(case: CaseReport) -> list[CausingEditReport]:
-    """Return the edits that make predicted right; for a failed prediction without the message, told elsewhere."""
+    """Return the edits that make the predicted query right.
+
+    If the prediction failed, an edit of no clause has an empty change: the message of the failure says the same.
+    """
     edits = case["cause"]["edits"] if case["cause"] is not None else []
     return [edit if edit["clause"] or _error(case) is None else {**edit, "change": ""} for edit in edits]
 
 
 def edit_line(edit: CausingEditReport, characters: int) -> str:
-    """Return `edit_text` in one line for a terminal or a log, the change cut with what differs."""
+    """Return an edit as one line of about `characters`; its change is cut around what differs."""
     room = max(characters - len(edit["clause"]) - len(": "), CELL_CHARACTERS)
     cut_edit: CausingEditReport = {**edit, "change": excerpt_change(edit["change"], room)}
     return edit_text(cut_edit, partial(one_line, characters=characters))
 
 
 def edit_text(edit: CausingEditReport, quoted: Callable[[str], str] = str) -> str:
-    """Return one step from predicted to gold: its place, what changes, and its label; `quoted` makes them safe."""
+    """Return an edit in words: its clause, what changes, and its label.
+
+    `quoted` is applied to the untrusted texts, to make them safe to show.
+    """
     place_and_change = quoted(": ".join(filter(None, (edit["clause"], edit["change"]))))
     return f"{place_and_change} ({quoted(edit['label'])})" if place_and_change else quoted(edit["label"])
 
 
 def problem_text(case: CaseReport) -> str:
-    """Return what is wrong with an answer, without thresholds; empty if nothing is."""
+    """Return what is wrong with an answer: its error, its difference, or the first line of the message.
+
+    Thresholds are not mentioned. Empty if nothing is wrong.
+    """
     if (error := _error(case)) is not None:
         return failure_text(**error) if error["kind"] == "abstained" else error["message"]
     return (case["difference"]["summary"] if case["difference"] is not None else "") or first_line(case)
@@ -358,7 +374,7 @@ def _error(case: CaseReport) -> FailureReport | None:
 
 
 def answer_of(query: QueryReport) -> TableExcerpt | None:
-    """Return the first rows of an answer; None if it is not a table."""
+    """Return the first rows of a query's answer and its size; None if the answer is not a table."""
     if query["columns"] is None or query["row_count"] is None:
         return None
     remaining_rows = query["row_count"] - len(query["sample"])
@@ -372,7 +388,7 @@ def answer_of(query: QueryReport) -> TableExcerpt | None:
 
 
 def differing_rows(difference: DifferenceReport[AnyRow]) -> Iterator[DifferingRow[AnyRow]]:
-    """Yield the rows of a difference in the order in which they are shown."""
+    """Yield the rows of a difference in the order of display: missing, extra, changed in pairs, repeated."""
     yield from (DifferingRow(label="missing", row=row) for row in difference["missing"])
     yield from (DifferingRow(label="extra", row=row) for row in difference["extra"])
     for rows in difference["changed"]:
@@ -384,7 +400,10 @@ def differing_rows(difference: DifferenceReport[AnyRow]) -> Iterator[DifferingRo
 
 
 def shares_shown(whole: DifferenceReport[AnyRow], shown: DifferenceReport[AnyRow]) -> dict[str, str]:
-    """Return how many missing, extra and repeated rows of a difference are shown, of those of which not all are."""
+    """Return, for missing, extra and repeated rows, "N of M shown"; only for lists that are shown in part.
+
+    `whole` is the full difference, `shown` the rows of it that are displayed.
+    """
     names: tuple[Literal["missing", "extra", "repeated"], ...] = "missing", "extra", "repeated"
     lists = {name: (len(shown[name]), len(whole[name])) for name in names}
     totals: Mapping[str, Any] = whole.get("totals", {})
@@ -393,7 +412,7 @@ def shares_shown(whole: DifferenceReport[AnyRow], shown: DifferenceReport[AnyRow
 
 
 def notes(case: CaseReport) -> Iterator[Note]:
-    """Yield what metrics report besides scores, and whether predicted is right only because of a tie."""
+    """Yield notes on a case: hints, unmet expectations, violations, differing texts, ties, and remarks of metrics."""
     yield from (Note("hint", hint["text"]) for hint in case.get("hints", ()))
     details = case["details"]
     # Their content depends on metrics, and on the program that wrote the report.
@@ -425,7 +444,7 @@ def notes(case: CaseReport) -> Iterator[Note]:
 
 
 def scores(case: CaseReport) -> Iterator[StoryScore]:
-    """Yield the scores with what is needed of them."""
+    """Yield the scores of a case with the limits that its thresholds set."""
     thresholds = case["fingerprint"]["thresholds"] if case["fingerprint"] is not None else {}
     needs = {name: limits_text(limits["min"], limits["max"]) for name, limits in thresholds.items()}
     needs |= {missed["metric"]: limits_text(missed["min"], missed["max"]) for missed in case["violations"]}
@@ -434,13 +453,16 @@ def scores(case: CaseReport) -> Iterator[StoryScore]:
 
 
 def closest_text(case: CaseReport, index: int) -> str:
-    """Return which of several golds counted; answers of reviewers have no place in the suite."""
+    """Return which of several golds the answer was scored by, as "gold_any[1] is the closest".
+
+    Answers of reviewers, which have no place in the suite, are called right answers.
+    """
     name = f"right answer {index + 1}" if "unreviewed" in case else f"gold_any[{index}]"
     return f"{name} is the closest"
 
 
 def review_text(case: CaseReport) -> str:
-    """Return what was decided on the golds of a case, by whom and why; empty if nothing was."""
+    """Return the decision on a case's golds, by whom and why; empty without a decision."""
     if "review" not in case:
         return ""
     review, unreviewed = case["review"], case.get("unreviewed")

@@ -63,11 +63,12 @@ ALL, USUAL, SHORT = 1, 0, -1  # how much is shown, as pytest counts -v and -q
 def summary_lines(
     report: Report, *, width: int, verbosity: int = USUAL, command: CommandName = "pytest"
 ) -> Iterator[Line]:
-    """Yield metrics, a table of groups, worst cases, cautions, what changed, and gates: each line with its colours.
+    """Yield the lines of a report's summary, each with its colours.
 
-    Lines keep within `width` where numbers allow it. With `verbosity` 1 there are all tables, whole, and the slowest
-    cases; with -1 only metrics, worst cases, flips in numbers and gates that are not met are shown. Errors are whole
-    for the `command` evaluate: pytest shows them itself.
+    They show metrics, groups, worst cases, cautions, changes since the baseline, and gates. Lines keep within `width`
+    where numbers allow it. With `verbosity` 1 all tables are whole, and the slowest cases are added. With -1 only
+    metrics, worst cases, counts of changed cases, and gates that are not met are shown. Errors are whole for the
+    `command` evaluate: pytest shows them itself.
     """
     width = max(width, MIN_WIDTH)
     is_short, is_whole = verbosity <= SHORT, verbosity >= ALL
@@ -104,16 +105,17 @@ def summary_lines(
 
 
 def missed_gate_lines(report: Report) -> Iterator[Line]:
-    """Yield the missed gates as lines of pytest's short summary."""
+    """Yield a line for each missed gate, in the form of pytest's short summary."""
     for gate in report["gates"]:
         if gate["ok"] is False:
             yield f"GATE {one_line(gate_line(gate), GATE_CHARACTERS)}", {"red": True}
 
 
 def verdict_line(report: Report, faults: Sequence[str] = (), *, command: CommandName = "pytest") -> Line:
-    """Return the verdict that a command reaches, with its colour.
+    """Return the line with the verdict of a report, and its colour.
 
-    A fault, as of a report that cannot be written, makes a good run a failed one.
+    `faults` are problems such as a report that cannot be written: the first makes a good verdict a failed one. A
+    missing verdict gets a remedy in the words of the `command`.
     """
     run_verdict = verdict(report, partial(one_line, characters=GATE_CHARACTERS))
     if faults and run_verdict.is_good:
@@ -123,7 +125,7 @@ def verdict_line(report: Report, faults: Sequence[str] = (), *, command: Command
 
 
 def _remedy(report: Report, command: CommandName) -> str:
-    """Return what to do to get a verdict where a run has none; empty if only other cases would give one."""
+    """Return what to do to get a verdict in a run without one; empty if only other cases would help."""
     if report["totals"]["cases"] == report["totals"]["skipped"] > 0:
         return f"{'-rs' if command == 'pytest' else 'a report'} shows why cases were skipped"
     reasons = {gate["reason"] for gate in report["gates"]}
@@ -139,7 +141,10 @@ def _remedy(report: Report, command: CommandName) -> str:
 
 
 def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | None = None) -> Iterator[Line]:
-    """Yield the lines of a table; unless it is whole, of its first rows and parts, and how much is left out."""
+    """Yield the lines of a table, with a line on what is left out; nothing for a table without rows.
+
+    Unless `is_whole`, only the first MAX_ROWS rows and `max_parts` parts are shown. A wide table is split into parts.
+    """
     if not table.rows:
         return
     header = [one_line_with_end(cell, NAME_WIDTH) if isinstance(cell, Untrusted) else cell for cell in table.header]
@@ -157,7 +162,7 @@ def _table(table: Table, width: int, *, is_whole: bool = True, max_parts: int | 
 
 
 def _spider_table(report: Report, width: int, *, is_whole: bool) -> Iterator[Line]:
-    """Yield the table of the published tool, which has 35 lines, or unless whole one line about it."""
+    """Yield the lines of Spider's table if the report has it; unless `is_whole`, one line about it."""
     table = report.get("spider_table")
     if not table:
         return
@@ -186,7 +191,10 @@ def _added_section(title: str, blocks: Iterable[Block], width: int, *, is_whole:
 
 
 def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool) -> Iterator[Line]:
-    """Yield the cases that did not pass, the worst first, each with the reason: whole, or as much as two lines hold."""
+    """Yield the cases that did not pass, the worst first, with their findings.
+
+    Findings have two lines, unless `is_whole`, or `are_errors_whole` and the case is in error.
+    """
     worst_cases, sharing = different_faults(worst_first(report))
     if not worst_cases:
         return
@@ -230,7 +238,7 @@ def _slowest(cases: Iterable[CaseReport], width: int) -> Iterator[Line]:
 
 
 def _notes(report: Report, width: int) -> Iterator[Line]:
-    """Yield what may make scores too good, and answers from another engine than the first."""
+    """Yield cautions, and how many answers came from another engine than the first."""
     for caution in cautions(report):
         yield "", {}
         yield from ((line, {"yellow": True}) for line in text_lines([caution], width))
@@ -243,7 +251,10 @@ def _notes(report: Report, width: int) -> Iterator[Line]:
 
 
 def _gates(gates: Sequence[GateReport], *, is_short: bool) -> Iterator[Line]:
-    """Yield all gates, or in short those that are not met; the missed ones last, next to the verdict."""
+    """Yield a line for each gate, the missed gates last, next to the verdict.
+
+    If `is_short`, met gates are only counted.
+    """
     ordered = sorted(gates, key=lambda gate: (True, None, False).index(gate["ok"]))
     shown_gates = [gate for gate in ordered if not (is_short and gate["ok"])]
     if gates:

@@ -79,9 +79,10 @@ def aggregate(
     about: RunFacts,
     better: Mapping[str, Better] | None = None,
 ) -> Report:
-    """Return the report of a run, its cases ordered by path, line, row, id and node id; `about` is its head.
+    """Return the report of a run, with its cases ordered by path, line, row, id and node id.
 
-    `better` says whether higher or lower scores of a metric are better, for metrics that may be unknown here.
+    `gates` are the evaluated gates, `about` are facts of the run. `better` says whether higher or lower scores are
+    better, for metrics that may be unknown in this process.
     """
     ordered_cases = in_report_order(cases)
     counts = CaseCounts(ordered_cases)
@@ -127,7 +128,10 @@ def aggregate(
 
 
 def with_joint_scores(cases: Sequence[CaseReport]) -> Sequence[CaseReport]:
-    """Return the cases of a run with what they add to run metrics that several cases decide together."""
+    """Return the cases with `joint_scores`: what they add to run metrics that several cases decide together.
+
+    Without such metrics the cases are returned unchanged.
+    """
     scores: defaultdict[str, dict[str, float | None]] = defaultdict(dict)
     for name, run_metric in reported_run_metrics().items():
         for nodeid, score in run_metric.joint_scores(cases).items() if run_metric.joint_scores is not None else ():
@@ -142,23 +146,23 @@ def with_joint_scores(cases: Sequence[CaseReport]) -> Sequence[CaseReport]:
 
 
 def is_accidental(case: CaseReport) -> bool:
-    """Return whether an answer is right on the source and wrong on one of its variants."""
+    """Return whether an answer is right on the source but wrong on a variant of the source."""
     suite_accuracy = case["scores"].get("test_suite_accuracy")
     return case["scores"].get("execution_accuracy") == 1.0 and suite_accuracy is not None and suite_accuracy < 1.0
 
 
 def lower_is_better(metrics: Mapping[str, MetricReport]) -> set[str]:
-    """Return the metrics of a report for which lower scores are better."""
+    """Return the names of the metrics in a report for which lower scores are better."""
     return {name for name, metric in metrics.items() if metric["better"] == "lower"}
 
 
 def totals(cases: Iterable[CaseReport]) -> Totals:
-    """Return how many cases had each outcome."""
+    """Return the number of cases, and of cases with each outcome."""
     return _totals(Counter(TOTAL_OF[case["outcome"]] for case in cases))
 
 
 def reached_count(totals: Totals) -> int:
-    """Return how many cases a run reached: all except those that were not run."""
+    """Return the number of cases that a run reached: all except those that were not run."""
     return totals["cases"] - totals["not_run"]
 
 
@@ -177,17 +181,17 @@ def _totals(counts: Counter[TotalName]) -> Totals:
 
 
 def metric_statistics(cases: Iterable[CaseReport]) -> dict[str, MetricStatistics]:
-    """Return per metric the `statistics` of its scores, the mean with errors, and how many thresholds were `missed`.
+    """Return the statistics of each metric over the scores of the cases.
 
-    Scores of None are left out. `mean_with_errors` is over `n_with_errors` cases: those with a score, and those in
-    error which request the metric, as if they had 0; both are None for metrics that are not from 0 to 1, higher being
-    better.
+    Scores of None are left out. `missed` is the number of thresholds that were missed. `mean_with_errors` is the mean
+    over `n_with_errors` cases: cases in error which request the metric count with a score of 0. Both are None unless
+    scores are from 0 to 1 and higher is better.
     """
     return CaseCounts(cases).report()["metrics"]
 
 
 class Column(NamedTuple):
-    """The numbers of one name, and the cases that they are from."""
+    """The numbers that cases have under one name, such as the scores of a metric."""
 
     cases: array[int]
     """The places of the cases, one for each number."""
@@ -199,13 +203,13 @@ class Column(NamedTuple):
         return cls(array("I"), array("d"))
 
     def add(self, case: int, value: float) -> None:
-        """Add a number of a case."""
+        """Append a number of the case at this place."""
         self.cases.append(case)
         self.values.append(value)
 
 
 class CaseCounts:
-    """The figures that a report has of its cases: these are read once, one after the other, and none is kept."""
+    """Reads the cases once, keeps only their numbers, and computes the figures of a report from them."""
 
     def __init__(self, cases: Iterable[CaseReport]) -> None:
         self.ties = self.accidental = self.rerun_cases = 0
@@ -261,19 +265,20 @@ class CaseCounts:
             self._with_other_fields.add(place)
 
     def report(self) -> GroupReport:
-        """Return what is counted of all cases."""
+        """Return totals, metrics, measures and causes of all cases."""
         nothing: GroupReport = {"totals": _totals(Counter()), "metrics": {}, "measures": {}, "causes": {}}
         return self._reports([("",)] * len(self._outcomes)).get("", nothing)
 
     @property
     def groups(self) -> Sequence[str]:
-        """The names of groups: those that all reports have, others that are registered, and others of cases."""
+        """The names of all groups: first those that every report has, then registered groups, then others of cases."""
         return list(dict.fromkeys((*FIRST_GROUPS, *self._members)))
 
     def group_reports(self, group: str, overall_report: GroupReport) -> dict[str, GroupReport]:
-        """Return the report of each value of a group; a value that all cases have gets a copy of `overall_report`.
+        """Return the report of each value of a group.
 
-        Levels of difficulty are in the order of Spider and BIRD, other values by name.
+        `overall_report` is that of all cases: a value that all cases have gets a copy. Levels of difficulty are in the
+        order of Spider and BIRD, other values by name.
         """
         members = self._members[group]
         if members and members.count(members[0]) == len(members):  # as most suites have one kind
@@ -285,7 +290,7 @@ class CaseCounts:
         return {value: reports[value] for value in ordered_values}
 
     def _reports(self, members: Sequence[Sequence[str]]) -> dict[str, GroupReport]:
-        """Return the counts of the cases with each value, by value; `members` has the values of each case."""
+        """Return the report of each value; `members` contains the values of each case."""
         outcomes: defaultdict[str, Counter[TotalName]] = defaultdict(Counter)
         for outcome, values in zip(self._outcomes, members, strict=True):
             for value in values:
@@ -320,7 +325,10 @@ class CaseCounts:
         return reports
 
     def _split(self, kind: Counted, members: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, Column]]:
-        """Yield a value, a name, and the numbers of this name from the cases with this value; see `_reports`."""
+        """Yield value, name and numbers: the numbers of each name, split by the values of the cases that they are from.
+
+        `members` contains the values of each case.
+        """
         for name, column in self._columns[kind].items():
             by_value: defaultdict[str, Column] = defaultdict(Column.empty)
             for case, number in zip(*column, strict=True):
@@ -332,7 +340,7 @@ class CaseCounts:
         return [self._members["source"][case] for case in column.cases]
 
     def dimension_statistics(self) -> dict[str, DimensionStatistics]:
-        """Return per SDMX dimension the `statistics` of its precision and its recall over the cases that have them."""
+        """Return for each SDMX dimension the statistics of its precision and its recall, over cases that have them."""
         shares: tuple[Literal["precision", "recall"], ...] = "precision", "recall"
         names = sorted({name for share in shares for name in self._columns[share]})
         by_dimension: dict[str, DimensionStatistics] = {name: {} for name in names}
@@ -342,7 +350,10 @@ class CaseCounts:
         return by_dimension
 
     def field_statistics(self) -> tuple[dict[str, FieldStatistics], int]:
-        """Return the fields of JSON answers, those that cost most first, and how many cases have others as well."""
+        """Return the means of the fields of JSON answers, and the number of cases with fields beyond those.
+
+        At most MAX_FIELDS fields are returned, those that cost most first.
+        """
         columns = self._columns["fields"]
         sums = {name: (math.fsum(column.values), len(column.values)) for name, column in columns.items()}
         names = sorted(columns, key=lambda name: (sums[name][0] - sums[name][1], -sums[name][1]))
@@ -354,9 +365,10 @@ class CaseCounts:
         return fields, len(others)
 
     def trials_report(self) -> TrialsReport | None:
-        """Return how likely one of k trials passes, and all of them: means over cases with several trials, for each k.
+        """Return means over cases with several trials: how likely one of k trials passes, and how likely all k pass.
 
-        Only cases of which every trial has a verdict count; None if there are none.
+        There is a mean for each k that all these cases have. Only cases in which every trial has a verdict count; None
+        if there are none.
         """
         if not (cases := self._trials.total()):
             return None
@@ -372,12 +384,12 @@ class CaseCounts:
 
 
 def cause_labels(case: CaseReport) -> list[str]:
-    """Return the labels of the edits of a case's cause, each once; none without a cause."""
+    """Return the distinct labels of the edits of a case's cause; an empty list without a cause."""
     return [] if case["cause"] is None else list(dict.fromkeys(edit["label"] for edit in case["cause"]["edits"]))
 
 
 def _numbers(case: CaseReport, run_metrics: Mapping[str, RunMetric]) -> Iterator[tuple[Counted, str, float]]:
-    """Yield what is counted of a case: the kind of number, its name, the number."""
+    """Yield all numbers of a case that reports aggregate: their sort, their name, and the number."""
     for name, run_metric in run_metrics.items():
         if (run_score := run_metric.score(case)) is not None:
             yield "run_metrics", name, run_score
@@ -398,7 +410,7 @@ def _numbers(case: CaseReport, run_metrics: Mapping[str, RunMetric]) -> Iterator
 
 
 def statistics_of(metric: str, scores: Sequence[float], sources: Sequence[Hashable]) -> ScoreStatistics:
-    """Return the `statistics` of scores of a metric, which may have an upper bound other than 1."""
+    """Return the statistics of a metric's scores, bounded by the largest score that the metric can have."""
     max_score = METRICS[metric].max_score if metric in METRICS else None
     return statistics(scores, sources, max_score=1.0 if max_score is None else max_score)
 
@@ -408,8 +420,8 @@ def statistics(values: Sequence[float], sources: Sequence[Hashable] = (), *, max
 
     `ci95` is Wilson's score interval (Wilson, 1927) for scores that are all 0 or 1, else mean ± 1.96 std / √n; it is
     None for a single score other than 0 and 1, which says nothing about the spread. `ci95_clustered` is the
-    `clustered_interval` by the source of each value. Both are limited to 0 and `max_score` where all values lie
-    between them.
+    `clustered_interval` by the source of each value. Both are limited to 0 and `max_score` where all values lie between
+    them.
 
     >>> statistics([1.0, 1.0, 0.0, 1.0])["mean"]
     0.75
@@ -433,14 +445,14 @@ def statistics(values: Sequence[float], sources: Sequence[Hashable] = (), *, max
 
 
 def shown_interval(score_statistics: ScoreStatistics) -> list[float] | None:
-    """Return the interval that reports show: by clusters where there is one, since the plain one is too narrow then."""
+    """Return the interval that reports show: the clustered one if there is one, because the plain one is too narrow."""
     return score_statistics.get("ci95_clustered") or score_statistics["ci95"]
 
 
 def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:
     """Return the table of Spider's published tool over the cases that its metric scored; None if there are none.
 
-    The row of execution has the score of `execution_accuracy_spider` where it was requested, else that of
+    The row of execution contains the score of `execution_accuracy_spider` if that was requested, otherwise of
     `execution_accuracy`.
     """
     from pytest_queryeval.languages.sql.match import spider_table
@@ -457,7 +469,10 @@ def _spider_table(cases: Iterable[CaseReport]) -> SpiderTable | None:
 
 
 def errata_of(cases: Iterable[CaseReport]) -> ErrataReport | None:
-    """Return how many cases have a decision, and the means with and without them; None if no decision applies."""
+    """Return how many cases have a decision on their golds, and the means of metrics before and after the decisions.
+
+    Undecided reviews do not count. None if no decision applies.
+    """
     decisions: Counter[ReviewDecision] = Counter()
     unreviewed_scores, reviewed_scores = defaultdict[str, list[float]](list), defaultdict[str, list[float]](list)
     for case in cases:
@@ -483,7 +498,7 @@ def _means(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def measure_statistics(values: Sequence[float]) -> MeasureStatistics:
-    """Return what `describe` returns, the sum, and the 95th percentile `p95` by linear interpolation."""
+    """Return the spread of the values, their sum, and their 95th percentile `p95` by linear interpolation."""
     ordered_values = sorted(values)
     rest, below = math.modf(P95 * (len(ordered_values) - 1))
     low, high = (ordered_values[int(below)], ordered_values[math.ceil(below + rest)])
@@ -500,12 +515,11 @@ def describe(values: Sequence[float]) -> Spread:
 
 
 def measures_of(case: CaseReport) -> Iterator[tuple[str, float]]:
-    """Yield the name and the value of each measure of each call of a case.
+    """Yield name and value of each measure of each call that a case made; each trial is a call.
 
     Measures are `prediction_seconds`, `execution_seconds`, the numbers of STEP_MEASURES where the system states its
-    steps, and `metadata[NAME]` for each name that has numbers. Each trial counts, since each is a call. Times of 0
-    seconds are left out: those predictions stood in a suite or a file, and those queries were not run. Numbers whose
-    size is MAX_SIZE or more are left out as well.
+    steps, and `metadata[NAME]` for each name with a number. Times of 0 seconds are left out, because nothing was called
+    or run. Numbers of MAX_SIZE or more are left out as well.
     """
     answers: Sequence[CaseReport | TrialReport] = case["trials"] or [case]
     for answer in answers:
@@ -522,12 +536,14 @@ def measures_of(case: CaseReport) -> Iterator[tuple[str, float]]:
 
 
 def clustered_interval(scores: Sequence[float], sources: Sequence[Hashable]) -> list[float] | None:
-    """Return the 95 % confidence interval of the mean of scores with their sources as clusters.
+    """Return the 95 % confidence interval of the mean of scores, with their sources as clusters.
 
     A score whose source is None or empty is a cluster of its own. The standard error is the clustered one of Miller
-    (2024, "Adding Error Bars to Evals", appendix A) times √(C / (C - 1)) for C clusters, as in Cameron and Miller
-    (2015) and inspect_ai; the interval is mean ± t with the degrees of freedom of `t_freedom`. None below `MIN_SOURCES`
-    sources, where no two scores share one, and where clusters do not differ, which says nothing about their spread.
+    (2024, "Adding Error Bars to Evals", appendix A). It is multiplied by √(C / (C - 1)) for C clusters, as in Cameron
+    and Miller (2015) and inspect_ai. The interval is mean ± t with the degrees of freedom of `t_freedom`.
+
+    None for fewer than `MIN_SOURCES` sources, if no two scores share a source, and if clusters do not differ, which
+    says nothing about their spread.
 
     >>> low, high = clustered_interval([1, 1, 0, 0, 1, 0, 1, 1, 0, 1], "aabbccddee")
     >>> round(low, 3), round(high, 3)
@@ -550,10 +566,11 @@ def clustered_interval(scores: Sequence[float], sources: Sequence[Hashable]) -> 
 
 
 def t_freedom(sizes: Sequence[int]) -> float:
-    """Return the degrees of freedom of a clustered standard error: C - 1 for C clusters of one size, else fewer.
+    """Return the degrees of freedom of a clustered standard error, from the sizes of the C clusters.
 
-    Those of the chi-square distribution with the mean and the variance of the squared error (Satterthwaite, 1946) if
-    all scores of a cluster are the same: large clusters decide then, as in Carter, Schnepel and Steigerwald (2017).
+    They are C - 1 for clusters of one size, else fewer: those of the chi-square distribution with the mean and the
+    variance of the squared error (Satterthwaite, 1946) if all scores of a cluster are the same. Large clusters decide
+    then, as in Carter, Schnepel and Steigerwald (2017).
 
     >>> round(t_freedom([5] * 20), 9), round(t_freedom([50, *[5] * 19]), 2)
     (19.0, 1.89)
@@ -572,9 +589,10 @@ def t_freedom(sizes: Sequence[int]) -> float:
 
 
 def t_quantile(freedom: float) -> float:
-    """Return the 97.5 % point of Student's t, within 1 % from 2 degrees of freedom on.
+    """Return the 97.5 % point of Student's t distribution, within 1 % from 2 degrees of freedom on.
 
-    By the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5), since scipy.special takes long to import.
+    It follows the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5), because scipy.special takes long to
+    import.
 
     >>> round(t_quantile(19), 4)
     2.093

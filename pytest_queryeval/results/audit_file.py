@@ -53,14 +53,14 @@ class StatedTable(TypedDict):
 
 
 class DrawnPrediction(TypedDict, total=False):
-    """What a system answered: a query, the text of another answer, or a table."""
+    """The answer of a system: a query, the text of another answer, or a table; empty for none."""
 
     query: str
     table: StatedTable
 
 
 class AnswerName(NamedTuple):
-    """What names an answer that is judged: the node id of the case, and the digest of the prediction."""
+    """The name of a judged answer: the node id of its case, and the digest of the prediction."""
 
     nodeid: str
     prediction: str
@@ -68,7 +68,7 @@ class AnswerName(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnCase:
-    """A case that was drawn to be judged."""
+    """A case that was drawn to be judged, with the predictions of the audited systems."""
 
     id: str
     nodeid: str
@@ -81,7 +81,7 @@ class DrawnCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """The cases that were drawn, and the judgements on the answers to them."""
+    """The content of an audit file: the drawn cases, and the judgements on their answers."""
 
     cases: Mapping[str, DrawnCase] = field(default_factory=dict)
     """By their node ids, in the order of the file."""
@@ -92,7 +92,10 @@ class Audit:
 
 
 def prediction_of(case: CaseReport) -> DrawnPrediction:
-    """Return what a system answered in the first trial of a case; empty for none, and for an abstention."""
+    """Return the answer of the first trial of a case as audit files state it: a query, or the sample of a table.
+
+    Empty if there is no answer, as after an abstention.
+    """
     query = case["trials"][0]["predicted"]["query"] if case["trials"] else None
     predicted = case["predicted"]
     if query is None and predicted is not None:
@@ -109,7 +112,7 @@ def is_sample(table: StatedTable) -> bool:
 
 
 def prediction_digest(prediction: DrawnPrediction) -> str:
-    """Return the name of a prediction in audit files, which is the same for queries that differ in blanks only.
+    """Return the name of a prediction in audit files; queries that differ only in white space have the same name.
 
     It is the beginning of the SHA-256 of the query with single blanks, or of the table as JSON with sorted keys.
     """
@@ -118,7 +121,10 @@ def prediction_digest(prediction: DrawnPrediction) -> str:
 
 
 def read_audit(path: Path) -> Audit:
-    """Return what an audit file holds; raise `CaseError` or `SuiteError` for the first damaged line."""
+    """Return the content of an audit file; of several judgements of a reviewer on an answer, the last counts.
+
+    Raises `CaseError` or `SuiteError` for the first damaged line.
+    """
     cases: dict[str, DrawnCase] = {}
     judgement_lines: list[Node] = []
     for line in read_jsonl(file_at(path)):
@@ -144,7 +150,10 @@ def read_audit(path: Path) -> Audit:
 
 
 def _judgement(line: Node, cases: Mapping[str, DrawnCase]) -> tuple[AnswerName, dict[str, Any]]:
-    """Read a judgement, and the answer that it is about; without `prediction` that is the only one of the case."""
+    """Return the answer that a line judges, and the line's entries.
+
+    Without `prediction`, it is the case's only answer. Raises `CaseError` if the case has several.
+    """
     values = _required_entries(line, _JUDGEMENT_READERS, optional="prediction")
     nodeid = values["nodeid"]
     predictions = cases[nodeid].predictions if nodeid in cases else {}

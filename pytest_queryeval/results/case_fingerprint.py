@@ -28,14 +28,14 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=str)
 def case_fingerprint(
     case: Case, source_states: SourceStates = UNKNOWN_STATES, gold_answers: str | None = None
 ) -> CaseFingerprint:
-    """Return what a case requests and requires, its limits and settings, digests of golds and schemas; without secrets.
+    """Return what defines a case besides the system, so that a later run can detect changes; without secrets.
 
-    Question and evidence are left out: baselines compare them directly. It describes the case as the suite states it;
-    only `metrics`, `review` and `gold_answers` depend on what was decided on its golds.
+    It contains what the case requests and requires, its limits and settings, and digests of golds and schemas, of 16
+    hexadecimal digits. Question and evidence are left out: baselines compare them directly. Only `metrics`, `review`
+    and `gold_answers` depend on decisions on its golds.
 
-    Digests are 16 hexadecimal digits. `context` is what a predictor may read besides question and evidence.
-    `source_states` are digests of the contents of its sources, and `gold_answers` is a digest of the answers of its
-    golds.
+    `context` is what a predictor may read besides question and evidence. `source_states` are digests of the contents of
+    its sources, `gold_answers` is a digest of the answers of its golds.
     """
     review, reviewed_case, case = case.review, case, case.without_review
     messages = [[message.role, message.content] for message in case.conversation]
@@ -66,14 +66,14 @@ def case_fingerprint(
 
 @lru_cache(maxsize=_CACHED_SETTINGS)
 def _definitions(names: tuple[str, ...]) -> Mapping[str, int]:
-    """Return the number of the definition of each metric that has had others."""
+    """Return the definition's number of each metric whose definition is not the first."""
     metrics = {name: METRICS[name] for name in names if name in METRICS}
     return {name: metric.definition for name, metric in metrics.items() if metric.definition > 1}
 
 
 @lru_cache(maxsize=_CACHED_SETTINGS)
 def _settings_fingerprint(settings: Settings) -> CaseFingerprint:
-    """Return what the fingerprints of cases with these settings share; nothing stands for the rest."""
+    """Return the part of a fingerprint that depends on settings only; entries of the case itself are blank."""
     return {
         "answers": "asked",
         "context": None,
@@ -102,7 +102,7 @@ def _digest(content: object) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SharedSchema:
-    """A schema that many cases share, compared by identity, since its content may be long."""
+    """A schema as a key of a cache, compared by identity, because its content may be long."""
 
     schema: object
 
@@ -115,7 +115,7 @@ class _SharedSchema:
 
 @lru_cache(maxsize=_CACHED_DIGESTS)
 def _schema_digest(shared: _SharedSchema) -> str:
-    """Return the digest of a schema's content, wherever its file is."""
+    """Return the digest of a schema's content, independent of its file."""
     schema = shared.schema
     if isinstance(schema, JsonSchema):
         return _digest([schema.document, dict(schema.resources)])
@@ -150,7 +150,7 @@ def _compare(settings: Settings) -> dict[str, JsonValue]:
 
 
 def _options(name: str, options: Mapping[str, object]) -> dict[str, JsonValue]:
-    """Return the options of a metric or a kind, with file names instead of paths: folders differ between machines."""
+    """Return the options of a metric or a kind as plain values; paths become file names, because folders differ."""
     paths = KINDS[name].paths if name in KINDS else METRICS[name].paths if name in METRICS else ()
     portable_options = {key: Path(str(value)).name if key in paths else value for key, value in options.items()}
     return {key: to_jsonable(value) for key, value in portable_options.items()}

@@ -59,13 +59,13 @@ NAMES = frozenset({"id", "nodeid", "path", "tags", "kind", "scores"})  # left as
 
 
 class ShortLabels:
-    """Short labels of blank nodes, b1, b2 …: those of engines are long and differ between runs."""
+    """Gives blank nodes the short labels b1, b2 …, because labels of engines are long and differ between runs."""
 
     def __init__(self) -> None:
         self._labels: dict[BlankNode, BlankNode] = {}
 
     def of(self, cell: Cell) -> Cell:
-        """Return the cell, its blank nodes with their short labels."""
+        """Return a cell with short labels for its blank nodes; the same node always gets the same label."""
         return replace_blank_nodes(cell, self._short)
 
     def _short(self, node: BlankNode) -> BlankNode:
@@ -73,7 +73,7 @@ class ShortLabels:
 
 
 def unknown_case(*, nodeid: str, message: str) -> CaseReport:
-    """Return a case in error whose suite cannot be read, so that only its node id is known."""
+    """Return the report of a case in error whose suite cannot be read: its node id and a message."""
     return _redacted(_blank(nodeid, message))
 
 
@@ -118,10 +118,10 @@ def case_json(
     progress: CaseProgress | None = None,
     source_states: SourceStates = UNKNOWN_STATES,
 ) -> CaseReport:
-    """Return a case that has no result: skipped, or in error; `progress` is how far its evaluation came.
+    """Return the report of a case without a result: skipped, not run, or in error.
 
-    `nodeid` and `path` are as pytest names the test and its file; `source_states` is what
-    `Session.source_states` returns.
+    `progress` is how far its evaluation came; its gold and prediction are reported. `nodeid` and `path` are those of
+    pytest. `source_states` are the result of `Session.source_states`.
     """
     progress = progress or CaseProgress()
     fingerprint = case_fingerprint(case, source_states, progress.gold_answers)
@@ -195,7 +195,10 @@ def result_json(
     message: str = "",
     source_states: SourceStates = UNKNOWN_STATES,
 ) -> CaseReport:
-    """Return a case that was scored, with the reason if it fails; the other arguments are those of `case_json`."""
+    """Return the report of a case that was scored.
+
+    If it fails, the message is its headline. The other arguments are those of `case_json`.
+    """
     case, shown_trial, labels = result.case, result.shown, ShortLabels()
     gold, predicted = shown_trial.gold, shown_trial.predicted
     difference = result.difference and _difference(result.difference, labels)
@@ -245,7 +248,7 @@ def result_json(
 
 
 def _field_scores(trials: Sequence[Trial]) -> dict[str, float]:
-    """Return the mean scores of fields over the trials; of one that not all have, over those."""
+    """Return the mean score of each field, over the trials that have the field."""
     scores = grouped((name, score) for trial in trials for name, score in trial.field_scores.items())
     return {name: fsum(values) / len(values) for name, values in scores.items()}
 
@@ -259,9 +262,9 @@ class TableReport(TypedDict):
 
 
 class CounterexampleReport(TypedDict):
-    """A small database on which two queries differ although they agree on the source, and the script that makes it.
+    """A small database on which two queries differ although they agree on the source, with the script that makes it.
 
-    `note` says that, or why there is none; the other values are then empty.
+    `note` describes it, or says why there is none; the other values are then empty.
     """
 
     note: str
@@ -272,7 +275,7 @@ class CounterexampleReport(TypedDict):
 
 
 def counterexample_json(counterexample: Counterexample | None, note: str, case: Case) -> CounterexampleReport:
-    """Return a counterexample with a note, or only the note that says why there is none."""
+    """Return a counterexample with a note as plain values; without a counterexample, empty values and the note."""
     labels = ShortLabels()
     counterexample_report: CounterexampleReport = {
         "note": note,
@@ -288,7 +291,7 @@ def counterexample_json(counterexample: Counterexample | None, note: str, case: 
 
 
 def _trials(result: CaseResult) -> list[TrialReport]:
-    """Return all trials; their steps share the room of those of one prediction."""
+    """Return the reports of all trials, whose steps together have the room of one prediction's steps."""
     characters = STEPS_CHARACTERS // len(result.trials)
     return [
         {
@@ -307,9 +310,9 @@ def _trials(result: CaseResult) -> list[TrialReport]:
 
 
 def _query(execution: Execution, case: Case, other: Execution | None = None) -> str | None:
-    """Return the query, or as text an answer that was given as a value; None for a table, and where there is none.
+    """Return the text of a query, or of an answer that is no table; None if there is no text.
 
-    Of a long one what differs from the `other` is kept.
+    A long query is shortened, to where it differs from the `other` query if there is one.
     """
     query = execution.query
     if execution.error is not None and execution.error.kind in TEXTLESS_FAILURES:
@@ -322,12 +325,12 @@ def _query(execution: Execution, case: Case, other: Execution | None = None) -> 
 
 
 def is_whole(query: str) -> bool:
-    """Return whether a query in a report is as it was: not truncated, and without the mark of a removed secret."""
+    """Return whether a query in a report is complete: not truncated, and without the mark of a removed secret."""
     return MARK not in query and len(query) < QUERY_CHARACTERS
 
 
 def _prediction(prediction: Prediction, characters: int = STEPS_CHARACTERS) -> PredictionReport:
-    """Return the call of a predictor; the contents of its steps have at most so many characters."""
+    """Return the report of a prediction; the contents of its steps have at most `characters` in all."""
     prediction_report: PredictionReport = {
         "source": prediction.predictor,
         "seconds": float(prediction.seconds),
@@ -363,7 +366,7 @@ def _query_report(execution: Execution, case: Case, labels: ShortLabels, other: 
 
 
 def _difference(difference: DifferenceReport[Row], labels: ShortLabels) -> DifferenceReport[case_report.Row]:
-    """Return a difference with the cells of all rows as reports show them; of changed texts what differs is kept."""
+    """Return a difference as reports show it: cells as plain values, and changed texts cut around what differs."""
     excerpts = closest_excerpts(difference, CELL_CHARACTERS)
 
     def changed_cell(example: ChangedCell) -> ChangedCell:
@@ -414,7 +417,7 @@ def _shortened(refutation: RefutationReport, limit: int) -> RefutationReport:
 
 
 def refutation_json(counterexample: Counterexample) -> RefutationReport:
-    """Return a counterexample with all rows of both answers, which are tables."""
+    """Return a counterexample with all rows of both answers, which have to be tables."""
     labels, (gold, predicted) = ShortLabels(), (counterexample.gold.table, counterexample.predicted.table)
     assert gold is not None
     assert predicted is not None
@@ -431,16 +434,16 @@ def _row(row: Row, labels: ShortLabels) -> case_report.Row:
 
 
 def _redacted(case: CaseReport) -> CaseReport:
-    """Return a case without secrets and with text that UTF-8 can encode: reports rely on it.
+    """Return a case without secrets, and with text that UTF-8 can encode.
 
-    Few cases have secrets or such text; one search of a pickle is much faster than one of each text.
+    Few cases contain secrets or such text; one search of a pickle is much faster than a search of each text.
     """
     data = pickle.dumps(case, pickle.HIGHEST_PROTOCOL)
     return redact_case(case) if secrets_in(data) or SURROGATE.search(data) else case
 
 
 def redact_case(case: CaseReport) -> CaseReport:
-    """Return a case without the secrets that this process knows."""
+    """Return a case without the secrets that this process knows; fields that identify the case stay."""
     redacted_fields = {key: value if key in NAMES else _redacted_value(value) for key, value in case.items()}
     return cast("CaseReport", {**redacted_fields, "groups": redacted_groups(groups_of(case))})
 

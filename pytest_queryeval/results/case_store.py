@@ -22,23 +22,23 @@ MAX_IN_MEMORY = 50_000
 
 
 def case_line(case: CaseReport) -> bytes:
-    """Return a case as a line of JSON; never NaN."""
+    """Return a case as a line of JSON with its line end; raises ValueError for NaN and infinity."""
     # A lone surrogate, as in a path that is not UTF-8, is written as the escape that JSON has for it.
     return json.dumps(case, ensure_ascii=False, allow_nan=False).encode(errors="backslashreplace") + b"\n"
 
 
 def case_lines(cases: Sequence[CaseReport]) -> Iterator[bytes]:
-    """Yield each case as a line of JSON."""
+    """Yield each case as a line of JSON with its line end."""
     return cases.lines() if isinstance(cases, StoredCases) else map(case_line, cases)
 
 
 def fit_in_memory(cases: Sequence[CaseReport]) -> bool:
-    """Return whether there are so few cases that all of them may be in memory at once."""
+    """Return whether the number of cases allows all of them in memory at once."""
     return len(cases) <= MAX_IN_MEMORY
 
 
 class Lines:
-    """Lines in a temporary file, which is gone with the last reference to this object."""
+    """Lines in a temporary file, which is deleted with the last reference to this object."""
 
     def __init__(self) -> None:
         with _errors_explained():
@@ -49,7 +49,10 @@ class Lines:
         weakref.finalize(self, self._reader.close)
 
     def add(self, line: bytes) -> int:
-        """Append a line, and return the offset in bytes where it begins."""
+        """Append a line, and return the offset in bytes where it begins.
+
+        Raises `ReportError` if it cannot be written.
+        """
         start = self._end
         remaining_bytes = memoryview(line)
         with _errors_explained():
@@ -59,14 +62,14 @@ class Lines:
         return start
 
     def at(self, start: int) -> bytes:
-        """Return the line that begins at this offset."""
+        """Return the line that begins at an offset."""
         self._reader.seek(start)
         return self._reader.readline()
 
 
 @contextmanager
 def _errors_explained() -> Iterator[None]:
-    """Turn what keeps lines from being written into a `ReportError`."""
+    """Turn an OSError within the `with` statement into a `ReportError` with a remedy."""
     try:
         yield
     except OSError as error:
@@ -75,7 +78,10 @@ def _errors_explained() -> Iterator[None]:
 
 
 class StoredCases(Sequence[CaseReport]):
-    """Cases in a temporary file, with an array in memory of where the selected ones begin, in their order."""
+    """A sequence of cases in a temporary file; memory contains only the offset of each case.
+
+    Slices and selections share the file.
+    """
 
     def __init__(self, cases: Iterable[CaseReport] = ()) -> None:
         self._lines = Lines()
@@ -84,7 +90,7 @@ class StoredCases(Sequence[CaseReport]):
             self.append(case)
 
     def append(self, case: CaseReport) -> None:
-        """Add a case."""
+        """Add a case at the end."""
         self._starts.append(self._lines.add(case_line(case)))
 
     def __len__(self) -> int:
@@ -103,13 +109,13 @@ class StoredCases(Sequence[CaseReport]):
         self._starts[place] = self._lines.add(case_line(case))
 
     def select(self, places: Iterable[int]) -> StoredCases:
-        """Return the cases at these places, in their order."""
+        """Return the cases at these places, in the order of the places, without copying them."""
         selection = object.__new__(StoredCases)
         selection._lines, selection._starts = self._lines, array("Q", (self._starts[place] for place in places))
         return selection
 
     def lines(self) -> Iterator[bytes]:
-        """Yield each case as the line of JSON that the file has."""
+        """Yield each case as the line of JSON in the file."""
         return map(self._lines.at, self._starts)
 
 
@@ -117,7 +123,10 @@ Cases: TypeAlias = list[CaseReport] | StoredCases
 
 
 def append_case(cases: Cases, case: CaseReport) -> Cases:
-    """Add a case and return the cases, which move to a file once there are too many for memory."""
+    """Add a case, and return the sequence of cases to use from now on.
+
+    A list that would exceed MAX_IN_MEMORY is replaced by `StoredCases`.
+    """
     if isinstance(cases, list) and len(cases) == MAX_IN_MEMORY:
         cases = StoredCases(cases)
     cases.append(case)
@@ -125,7 +134,10 @@ def append_case(cases: Cases, case: CaseReport) -> Cases:
 
 
 def collect_cases(cases: Iterable[CaseReport]) -> Cases:
-    """Return the cases, in memory or in a file."""
+    """Return the cases as a sequence: in memory, or in a file if there are too many.
+
+    A fitting sequence is returned as is.
+    """
     if isinstance(cases, StoredCases) or (isinstance(cases, list) and fit_in_memory(cases)):
         return cases
     collected: Cases = []
@@ -135,24 +147,24 @@ def collect_cases(cases: Iterable[CaseReport]) -> Cases:
 
 
 def select(cases: Sequence[CaseReport], places: Iterable[int]) -> Sequence[CaseReport]:
-    """Return the cases at these places, in their order."""
+    """Return the cases at these places, in the order of the places."""
     return cases.select(places) if isinstance(cases, StoredCases) else [cases[place] for place in places]
 
 
 def report_order(case: CaseReport) -> tuple[str, int, int, int, str, str]:
-    """Return the key by which a report sorts its cases: path, line, row, combination of parameters, id and node id."""
+    """Return the key by which reports sort cases: path, line, row, combination of parameters, id and node id."""
     return case["path"], case["line"], case.get("row", 0), case.get("combination", 0), case["id"], case["nodeid"]
 
 
 def in_report_order(cases: Iterable[CaseReport]) -> Sequence[CaseReport]:
-    """Return the cases in `report_order`."""
+    """Return the cases sorted by `report_order`."""
     gathered_cases = collect_cases(cases)
     keys = list(map(report_order, gathered_cases))
     return select(gathered_cases, sorted(range(len(keys)), key=keys.__getitem__))
 
 
 class CasesByNodeid(Mapping[str, CaseReport]):
-    """Cases by node id, in the order in which the ids first came; a later case replaces one with the same id."""
+    """Cases by node id, in the order in which their ids first came; a later case replaces an earlier one of its id."""
 
     def __init__(self, cases: Sequence[CaseReport] = ()) -> None:
         self.cases: Cases = collect_cases(cases)[:]

@@ -37,14 +37,17 @@ MAX_INTEGER = 10**INTEGER_DIGITS - 1
 def read_report(
     path: Path, *, naming: str = "", transform: Callable[[CaseReport], CaseReport] = lambda case: case
 ) -> Report:
-    """Return the report in a file; more cases than fit in memory are read one by one, as they are needed.
+    """Return the report in a file; more cases than fit in memory stay in a temporary file.
 
-    Where cases have a file of their own, only those in which `naming` occurs are returned, and no other is parsed. Of
-    each case what `transform` returns is kept.
+    If the cases have a file of their own, only lines in which the text `naming` occurs are parsed and returned.
+    `transform` is applied to each case.
 
-    Raise `ReportError`, in one line that begins with the path, where the file cannot be read, is larger than 512 MiB,
-    is not JSON or no report, or is one of another schema, and where the file of its cases is not the one that was
-    written with it. A duplicate key is refused: readers differ in which of the two counts.
+    Raises `ReportError`, in one line that begins with the path, if the file:
+    - cannot be read, or exceeds 512 MiB,
+    - is not JSON, or not a valid report of this schema,
+    - names a file of cases that was not written with it.
+
+    A duplicate key is refused: readers differ in which of the two counts.
     """
     content = read_checked(path, _problem, "report", WRITE_ONE)
     cases = content["cases"]
@@ -55,7 +58,10 @@ def read_report(
 
 
 def _read_cases(report: Path, cases: CasesFile, naming: str, is_current: bool) -> Iterator[CaseReport]:
-    """Yield the cases in the file that a report names; raise `ReportError` at its end where it is another one."""
+    """Yield the cases in the file that a report names, if `naming` occurs in their line.
+
+    Raises `ReportError`; that the file is not the one written with the report is known only at its end.
+    """
     name = cases["file"]
     if PureWindowsPath(name).name != name or name in ("", ".."):  # a plain name on Windows is one everywhere
         raise ReportError(
@@ -82,7 +88,7 @@ def _read_cases(report: Path, cases: CasesFile, naming: str, is_current: bool) -
 
 
 def _case_in(line: bytes, number: int, is_current: bool) -> CaseReport:
-    """Return the case in a line; raise ValueError if there is none. `is_current` is that of its report."""
+    """Return the case in a line; raises ValueError if it is invalid. `is_current` is as in `_case_problem`."""
     try:
         case: CaseReport = _JSON.read(line)
         problem = problem_in(case, "CaseReport") or _case_problem(case, is_current)
@@ -94,7 +100,10 @@ def _case_in(line: bytes, number: int, is_current: bool) -> CaseReport:
 
 
 def read_checked(path: Path, problem_of: Callable[[Any], str], file_kind: str, remedy: str) -> Any:
-    """Return the JSON in a file in which `problem_of` finds nothing wrong; raise as `read_report` does."""
+    """Return the JSON value in a file, if `problem_of` returns an empty text for it.
+
+    Raises `ReportError` as `read_report` does. `file_kind` and `remedy` are words for its message.
+    """
     with _errors_explained(path, file_kind, remedy):
         if path.is_fifo():  # whose reader may wait for ever
             raise ValueError("it is a pipe: write it to a file, and name that")
@@ -113,7 +122,7 @@ def read_checked(path: Path, problem_of: Callable[[Any], str], file_kind: str, r
 
 @contextmanager
 def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]:
-    """Turn whatever keeps a file from being read into a `ReportError`."""
+    """Turn errors of reading a file within the `with` statement into a `ReportError` that names the path."""
     try:
         yield
     except FileNotFoundError:
@@ -134,7 +143,7 @@ def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]
 
 
 def _problem(value: Any) -> str:
-    """Return what is wrong with the first wrong value; empty if nothing is."""
+    """Return what is wrong with a value that should be a report; empty if nothing is."""
     if not isinstance(value, dict) or "schema" not in value or "cases" not in value:
         return f"is not a report of pytest-queryeval: {WRITE_ONE}"
     if type(value["schema"]) is not int or value["schema"] != SCHEMA:
@@ -147,14 +156,14 @@ def _problem(value: Any) -> str:
 
 
 def problem_in(value: Any, type_name: str) -> str:
-    """Return why a value is not of a type of `core.report`, or no format could write it; empty if it is fine."""
+    """Return why a value is not of a named type of `core.report`, or too large for some format; empty if it is fine."""
     from pytest_queryeval.results import report_schema  # msgspec takes 6 ms to import
 
     return _excess_problem(value) or report_schema.problem_in(value, type_name)
 
 
 def _head_problem(report: Report) -> str:
-    """Return what is wrong with a report whose values have the right types; empty if nothing is."""
+    """Return the first problem of a report's times, groups and gates, whose types are right; empty if there is none."""
     times = {"created": report["created"]}
     times |= {f"joined[{number}].created": run["created"] for number, run in enumerate(report.get("joined", ()))}
     for place, time in times.items():
@@ -179,7 +188,10 @@ def _head_problem(report: Report) -> str:
 
 
 def _result_problem(report: Report) -> str:
-    """Return what is wrong with the scores or outcomes of a report; cases in a file of their own are read later."""
+    """Return the first problem of a report's scores and outcomes; empty if there is none.
+
+    Cases in a file of their own are checked when they are read.
+    """
     for key in ("min", "mean", "max"):
         if problem := _range_problem({name: metric[key] for name, metric in report["metrics"].items()}):
             return f"metrics: {problem}"
@@ -191,12 +203,15 @@ def _result_problem(report: Report) -> str:
 
 
 def _is_current(report: Report) -> bool:
-    """Return whether a report was written by this version, so that it follows the rules of this version."""
+    """Return whether this version wrote the report, so that it has to follow the rules of this version."""
     return report["environment"].get("pytest_queryeval") == version("pytest-queryeval")
 
 
 def _range_problem(scores: Mapping[str, float | None]) -> str:
-    """Return what is wrong with the first score that its metric cannot have, as far as metrics are known here."""
+    """Return the problem of the first score that its metric cannot have; empty if there is none.
+
+    Unknown metrics pass.
+    """
     for name, score in scores.items():
         if score is not None and name in METRICS:
             with suppress(QueryEvalError):  # of a metric whose extra is not installed
@@ -206,7 +221,10 @@ def _range_problem(scores: Mapping[str, float | None]) -> str:
 
 
 def _case_problem(case: CaseReport, is_current: bool) -> str:
-    """Return what is wrong with the scores of a case, and in a current report with its outcome; empty if nothing is."""
+    """Return what is wrong with the scores of a case; empty if nothing is.
+
+    In a report of this version (`is_current`), the outcome is checked against the scores too.
+    """
     for scores in (case["scores"], *(trial["scores"] for trial in case["trials"])):
         if problem := _range_problem(scores):
             return f"scores: {problem}"
@@ -218,7 +236,7 @@ def _case_problem(case: CaseReport, is_current: bool) -> str:
 
 
 def _can_pass(case: CaseReport) -> bool:
-    """Return whether scores, failures and trials allow a case to pass. A case whose golds were reviewed may."""
+    """Return whether a case with these scores, failures and trials can have passed; True for a reviewed case."""
     fingerprint = case["fingerprint"]
     if fingerprint is None or not fingerprint["thresholds"] or "review" in case:
         return True
@@ -241,13 +259,13 @@ def _can_pass(case: CaseReport) -> bool:
 
 
 def moment_of(created: str) -> datetime:
-    """Return the time of a report, which can be compared with others; one without a zone is in UTC."""
+    """Return the time of a report with a time zone; a time without a zone is in UTC. Raises ValueError."""
     moment = datetime.fromisoformat(created)
     return moment.replace(tzinfo=moment.tzinfo or UTC)
 
 
 def _excess_problem(value: Any) -> str:
-    """Return why no format could write a value: nested too deeply, or with too large a whole number; else empty."""
+    """Return why some format could not write a value: too deep, or with too large a whole number; empty if all can."""
     level: list[Any] = [[value]]
     for _ in range(MAX_LEVELS + 1):
         items = (item for values in level for item in (values.values() if type(values) is dict else values))

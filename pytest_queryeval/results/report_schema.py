@@ -33,7 +33,7 @@ from pytest_queryeval.core.shapes import Shape
 
 
 def _with_all_names(names: Any, type_: str) -> Any:
-    """Return the type of an object that has each of the names, a Literal, and no other."""
+    """Return the type of an object that has exactly the names of a Literal as keys."""
     keys = get_args(names)
     name_schema = {"propertyNames": {"enum": [*keys]}}
     return Annotated[dict[names, type_], Meta(min_length=len(keys), extra_json_schema=name_schema)]  # type: ignore[valid-type]
@@ -68,7 +68,7 @@ _WORDS = {
 
 @cache
 def checked_types() -> Mapping[str, Any]:
-    """Return the types of `core.report` by name, with the limits of their values."""
+    """Return the TypedDicts of `core.report` and `core.case_report` by name, with limits on their values."""
     originals = {name: type_ for name, type_ in {**vars(case_report), **vars(report)}.items() if is_typeddict(type_)}
     types: dict[str, Any] = {name: TypedDict(name, {}) for name in originals}  # type: ignore[operator]
     for name, original in originals.items():
@@ -82,12 +82,12 @@ def checked_types() -> Mapping[str, Any]:
 
 
 def problem_in(value: object, type_: Any) -> str:
-    """Return where a value is not of a type, and what was expected there; empty if it is.
+    """Return the place of the first value that is not of its type, and what was expected; empty if all fit.
 
-    The type is a TypedDict, or the name of one of `core.report`.
+    The type is a TypedDict, or the name of a type of `core.report`. Raises ValueError for half of a surrogate pair in a
+    key of the type, or in a text that has to be one of several.
 
-    Exceptions of signal handlers are not lost: msgspec runs no Python code while it checks a value. Raise ValueError
-    if half of a surrogate pair is in a key of the type, or where only certain texts are allowed.
+    Exceptions of signal handlers are not lost: msgspec runs no Python code while it checks a value.
 
     >>> problem_in({"sources": ["inline", 5]}, "PredictorReport")
     'sources[1]: expected a text'
@@ -102,9 +102,9 @@ def problem_in(value: object, type_: Any) -> str:
 
 
 def _explain(error: msgspec.ValidationError, value: object, type_: Any) -> tuple[str, str]:
-    """Return the place within a value to which an error belongs, and what was expected there.
+    """Return the place within a value that an error of msgspec is about, and what was expected there.
 
-    msgspec names places, but for the keys of a dictionary whose keys are not fixed.
+    msgspec names places, but not the keys of a dictionary whose keys are not fixed.
     """
     for step, item, item_type in _items(value, type_):
         try:
@@ -116,7 +116,7 @@ def _explain(error: msgspec.ValidationError, value: object, type_: Any) -> tuple
 
 
 def _items(value: object, type_: Any) -> Iterator[tuple[str, object, Any]]:
-    """Yield the items of a list or an object, each with the step that leads to it and the type that it should have."""
+    """Yield the items of a list or an object, with the step that leads to an item and the type that it should have."""
     for option in _options(type_):
         match value:
             case dict() if is_typeddict(option):
@@ -129,7 +129,7 @@ def _items(value: object, type_: Any) -> Iterator[tuple[str, object, Any]]:
 
 
 def _options(type_: Any) -> list[Any]:
-    """Return the members of a union, or the type itself, without what is annotated."""
+    """Return the members of a union, or the type itself, without annotations."""
     origin, arguments = get_origin(type_), get_args(type_)
     if origin in (Union, UnionType):
         return [option for member in arguments for option in _options(member)]
@@ -137,7 +137,7 @@ def _options(type_: Any) -> list[Any]:
 
 
 def _expectation(message: str, type_: Any) -> str:
-    """Return what was expected, by the message of msgspec about a value that is not of the type."""
+    """Return what was expected, from the message of msgspec about a value that is not of the type."""
     if message.startswith("Invalid enum value"):
         literals = [member for option in _options(type_) for member in (option, *get_args(option))]
         names = [str(name) for member in literals if get_origin(member) is Literal for name in get_args(member)]
@@ -150,7 +150,7 @@ def _expectation(message: str, type_: Any) -> str:
 
 
 def report_schema() -> Shape:
-    """Return the JSON Schema (draft 2020-12) of reports, in which the docstrings of `core.report` are descriptions."""
+    """Return the JSON Schema (draft 2020-12) of report.json; the docstrings of `core.report` are its descriptions."""
     schema = msgspec.json.schema(checked_types()["Report"])
     for name, descriptions in _field_descriptions().items():
         if name in schema["$defs"]:
@@ -163,7 +163,7 @@ def report_schema() -> Shape:
 
 
 def _field_descriptions() -> dict[str, dict[str, dict[str, str]]]:
-    """Return the fields of each class in `core.report`, each with the docstring below it as `description`, if any."""
+    """Return by class the fields of `core.report` and `core.case_report`, with the docstring below a field."""
     descriptions: dict[str, dict[str, dict[str, str]]] = {}
     modules = (ast.parse(inspect.getsource(module)) for module in (case_report, report))
     for node in chain.from_iterable(module.body for module in modules):

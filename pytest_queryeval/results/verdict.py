@@ -42,7 +42,7 @@ WITHOUT_EXPLAIN = ": the system has to return the query without EXPLAIN"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The verdict of a run, and what led to it."""
+    """The verdict of a run: its state, the rules that decided it, and counts."""
 
     state: str
     counts: str
@@ -56,17 +56,17 @@ class Verdict:
 
     @property
     def is_faulty(self) -> bool:
-        """Whether the exit status is that of a failed run."""
+        """Whether the exit status has to be that of a failed run."""
         return self.state in (FAILED, INTERRUPTED) or self.is_cut
 
     @property
     def is_good(self) -> bool:
-        """Whether cases were evaluated, gates as well where there are any, and nothing is wrong."""
+        """Whether the run passed: cases were evaluated, and gates too if there are any, and nothing is wrong."""
         return self.state == PASSED
 
     @property
     def line(self) -> str:
-        """The verdict in one line."""
+        """The verdict in one line, which begins with `queryeval: STATE`."""
         reason = self.rule if self.state in (FAILED, NO_VERDICT) else f"{self.counts} ({self.rule})"
         remarks = self.remarks if self.state == FAILED else ()
         return "; ".join((f"queryeval: {self.state}: {reason}", *remarks))
@@ -91,7 +91,7 @@ def verdict(report: Report, quoted: Quote = str) -> Verdict:
 
 
 def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
-    """Return the state of the run, and the rules that decided it."""
+    """Return the state of the run, and sentences on the rules that decided it."""
     totals, gates = report["totals"], report["gates"]
     faults, spend_text = list(_faults(report, quoted)), _spend_text(report)
     if report["interrupted"]:
@@ -118,21 +118,25 @@ def _first_of(gates: Sequence[GateReport], quoted: Quote) -> str:
 
 
 def worst_first(report: Report) -> Sequence[CaseReport]:
-    """Return the cases that did not pass: with a baseline those first that got worse.
+    """Return the cases that did not pass; with a baseline, those that got worse come first.
 
-    These are sorted by the drop of their first metric, then by the sum of their drops. Of equal ones, those without any
-    score come first, then those with the lowest mean. Of the same mean, there is one of each reason, then the next of
-    each; the reason that increased most comes first, without a baseline the most frequent one. A reason is the first
-    label of a cause, else the first line of a message; of the same reason regressions come first, then failed before
-    missed. Metrics of which lower scores are better do not count.
+    They are sorted by:
+    - the drop of their first metric,
+    - the sum of their drops,
+    - their mean score, cases without a score first,
+    - turns: one case of each reason, then the next of each reason.
+
+    A reason is the first label of a cause, else the first line of a message. In a turn, the reason that increased most
+    comes first, or without a baseline the most frequent. Of the same reason, regressions come first, then errors,
+    failed, missed. Metrics of which lower scores are better do not count.
     """
     return select(report["cases"], _worst_places(report))
 
 
 def with_worst_cases(report: Report, number: int) -> Report:
-    """Return the report; of more cases than fit in memory only the `number` worst ones, in the order of the report.
+    """Return the report unchanged if its cases fit in memory, otherwise with only its `number` worst cases.
 
-    Its counts are still those of all cases.
+    The worst cases are in the order of the report. Counts in the report are still those of all cases.
     """
     cases = report["cases"]
     if fit_in_memory(cases):
@@ -144,7 +148,7 @@ def with_worst_cases(report: Report, number: int) -> Report:
 
 
 def listed_text(excerpt: Report, report: Report) -> str:
-    """Return in words which cases of a report are listed; empty if all of them are."""
+    """Return a sentence that says how many cases of a report an excerpt lists; empty if it lists all."""
     count, total = len(excerpt["cases"]), len(report["cases"])
     return f"The worst {count:,} of {total:,} cases are listed; report.json has all of them." if count < total else ""
 
@@ -194,14 +198,14 @@ def _worst_places(report: Report) -> list[int]:
 
 
 def first_line(case: CaseReport) -> str:
-    """Return the first line of a case's message, without its place, which the node id has."""
+    """Return the first line of a case's message, without the place of the case at its end."""
     line, _, _ = case["message"].partition("\n")
     name = f"{case['path'].rpartition('/')[2]}:{case['line']}"
     return re.sub(rf" \([^()]*{re.escape(name)}(:\d+)?\)$", "", line) if name in line else line
 
 
 def shared_errors(cases: Iterable[CaseReport]) -> dict[str, str]:
-    """Return for each case in error the first of `cases` with the same error, both as node ids.
+    """Return for each case in error the node id of the first of `cases` with the same error, by node id.
 
     Errors are the same if their sources are, and their messages apart from ids, times and the lines of cases.
     """
@@ -220,7 +224,7 @@ def _error_key(case: CaseReport) -> tuple[str | None, str]:
 
 
 def different_faults(cases: Sequence[CaseReport]) -> tuple[Sequence[CaseReport], Counter[str]]:
-    """Return the first case of each error and all cases without one; by node id how many cases share the error."""
+    """Return the cases without those that repeat an earlier error, and by node id how many cases share an error."""
     first_cases = shared_errors(cases)
     places = [at for at, case in enumerate(cases) if first_cases.get(case["nodeid"], case["nodeid"]) == case["nodeid"]]
     return select(cases, places), Counter(first_cases.values())
@@ -235,7 +239,7 @@ def counts_of_cases(report: Report) -> str:
 
 
 def cases_text(report: Report) -> str:
-    """Return in words how many cases there are, and of how many cases and trials where not all were run."""
+    """Return in words how many cases there are; if not all ran, also how many cases and trials ran."""
     totals, stop, trials = report["totals"], report.get("stop"), report.get("decided_trials")
     collected = sum(report["collected"].values())
     text = pluralize(totals["cases"], "case")
@@ -249,7 +253,7 @@ def cases_text(report: Report) -> str:
 
 
 def _spend_text(report: Report) -> str:
-    """Return after how many of the cases that could run the spend limit left out the others; empty if it did not."""
+    """Return after how many cases the spend limit ended calls; empty if it left out no case."""
     spend, totals = report.get("spend"), report["totals"]
     if spend is None or not spend["reached"] or not totals["not_run"]:
         return ""
@@ -261,7 +265,10 @@ def _spend_text(report: Report) -> str:
 
 
 def _spent_number(report: Report) -> str:
-    """Return the name of the number that is limited, and a nearer one that calls stated if they did not state it."""
+    """Return the name of the number that is limited, in quotes.
+
+    If no call reported it, a similar name that calls reported follows.
+    """
     name = report["spend"]["name"]
     stated_names = {one_line(name[9:-1], 40) for name in report["measures"] if name.startswith("metadata[")}
     hint = "" if name in stated_names else did_you_mean(name, stated_names)
@@ -269,7 +276,7 @@ def _spent_number(report: Report) -> str:
 
 
 def run_conditions(report: Report) -> Iterator[str]:
-    """Yield in words how a run differs from a plain run of all cases, as far as its verdict depends on it."""
+    """Yield phrases on how a run differs from a plain run of all cases, where that affects its verdict."""
     totals, gates, spend = report["totals"], report["gates"], report.get("spend")
     if spend is not None and 0 < spend["unstated"] == spend["calls"] and not _spend_text(report):
         yield f"the spend limit counted nothing: no call reported a number {_spent_number(report)}"
@@ -301,7 +308,10 @@ def run_conditions(report: Report) -> Iterator[str]:
 
 
 def _unchallenged_text(report: Report) -> str:
-    """Return how many right answers were not challenged, if outcomes or gates depend on that; else an empty text."""
+    """Return how many right answers were not challenged, if an outcome or a gate depends on that.
+
+    Else an empty text.
+    """
     if CHALLENGED_ACCURACY not in report["metrics"]:
         return ""
     is_gated = any(gate["metric"] == CHALLENGED_ACCURACY for gate in report["gates"])
@@ -332,7 +342,7 @@ def changes_text(report: Report, quoted: Quote) -> str:
 
 
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:
-    """Yield what makes the run fail, the most serious first."""
+    """Yield the reasons that make the run fail, the most serious first."""
     totals = report["totals"]
     if unreadable := report["unreadable_files"]:
         yield f"{quoted(unreadable[0])}{and_more(len(unreadable) - 1)} could not be read"
@@ -348,9 +358,9 @@ def _faults(report: Report, quoted: Quote) -> Iterator[str]:
 
 
 def answer_passes(case: CaseReport, answer: CaseReport | TrialReport) -> bool | None:
-    """Return whether an answer to a case that was scored passes; `answer` is one of its trials, else the case.
+    """Return whether an answer to a scored case passes; `answer` is one of its trials, or the case itself.
 
-    Where nothing is required, it does if it meets the default thresholds of its kind; None if these have no scores.
+    If nothing is required, the default thresholds of its kind decide; None if it has no scores for them.
     """
     if case["trials"]:
         passed = answer.get("passed")
@@ -368,7 +378,7 @@ def answer_passes(case: CaseReport, answer: CaseReport | TrialReport) -> bool | 
 
 
 def failure_text(kind: str, message: str) -> str:
-    """Return why a prediction has no answer."""
+    """Return why a prediction has no answer, with a remedy for kinds of failures that have one."""
     if kind == "abstained":
         return f"the system abstained from a question that has an answer: {message}"
     remedy = WITHOUT_EXPLAIN if message.endswith(": EXPLAIN") else REMEDIES.get(kind, "")
@@ -376,7 +386,7 @@ def failure_text(kind: str, message: str) -> str:
 
 
 def unmet_expectations(details: Mapping[str, Any]) -> list[str]:
-    """Return which expectations do not hold, by the details of a case; each in a line that says what is wrong."""
+    """Return a line for each expectation that does not hold, from the details of a case."""
     reports = details.get("expectations")
     if not isinstance(reports, list):  # their content depends on the program that wrote a report
         return []
@@ -388,9 +398,10 @@ def unmet_expectations(details: Mapping[str, Any]) -> list[str]:
 
 
 def headline(result: CaseResult) -> str:
-    """Return one line: the failure of the prediction, else how the answers differ, what was expected, what was missed.
+    """Return why a case fails, in one line.
 
-    With several trials it begins with how many passed, and the rule by which that is not enough.
+    It says how the prediction failed; otherwise how the answers differ, and which expectations and thresholds were not
+    met. With several trials it begins with how many passed, and the rule by which that is not enough.
     """
     error = result.shown.predicted.error
     if error is not None:

@@ -45,7 +45,7 @@ NEEDED = "write `kind: sql`, a `source`, a `predictor`, and a list of `cases`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """One suite file."""
+    """A suite file that was read: its cases, and the settings that apply to all of them."""
 
     path: Path
     cases: tuple[Case, ...]
@@ -58,7 +58,7 @@ class Suite:
 
 
 def is_suite_file(path: Path) -> bool:
-    """Return whether a file is a suite by its name.
+    """Return whether a file name is that of a suite, and the file is not hidden.
 
     >>> is_suite_file(Path("sql/concerts.queryeval.yaml")), is_suite_file(Path("sql/queryeval.yaml"))
     (True, False)
@@ -69,7 +69,7 @@ def is_suite_file(path: Path) -> bool:
 def load_cases(path: str | Path, *, root: Path | None = None, require_prediction: bool = True) -> tuple[Case, ...]:
     """Return the cases of one suite file, or of all suite files below a folder, as `load_suites` reads them.
 
-    Findings of keys that change suites, such as stale decisions on golds, are a `QueryEvalWarning`.
+    Findings of keys that change suites, such as stale decisions on golds, are warned of as `QueryEvalWarning`.
     """
     suites = load_suites(path, root=root, require_prediction=require_prediction)
     for message, place in finding_messages(finding for suite in suites for finding in suite.findings):
@@ -78,7 +78,10 @@ def load_cases(path: str | Path, *, root: Path | None = None, require_prediction
 
 
 def finding_messages(findings: Iterable[Finding]) -> Iterator[tuple[str, Location]]:
-    """Yield a message on the first finding of each rule that is not ignored, with the number of the others."""
+    """Yield, for each rule, a message on its first finding that is not silenced, and the finding's place.
+
+    The message says how many more findings the rule has.
+    """
     by_rule = grouped((finding.rule, finding) for finding in findings if not finding.silenced)
     for rule, (first, *others) in by_rule.items():
         more = f" (and {len(others):,} more: `queryeval check` lists them)" if others else ""
@@ -92,7 +95,7 @@ def load_suites(
     """Return one suite file, or all suite files below a folder, in the order of their paths.
 
     Settings come from each `queryeval.yaml` between `root` and the file; `root` is the current folder if that contains
-    `path`, else the folder of `path`. Raise `SuiteError` with all problems of all files. Without `require_prediction`,
+    `path`, else the folder of `path`. Raises `SuiteError` with all problems of all files. Without `require_prediction`,
     a case may lack both `predicted` and a predictor. `check_files` looks for files that keys name. A file that requires
     an extra that is not installed is left out, with a `QueryEvalWarning`.
     """
@@ -138,8 +141,8 @@ def load_suite(
     keys name, and `check_predictors` for the local files and functions of the predictors that will answer the cases.
     Without `apply_changes`, keys that change a suite, such as `reviews`, have no effect.
 
-    Raise `SuiteError` with all problems of the file, or with those of the folder settings above it;
-    `MissingExtraError` if the file is to be skipped, since an extra that it requires is not installed.
+    Raises `SuiteError` with all problems of the file, or of the folder settings above it. Raises `MissingExtraError` if
+    the file is to be skipped, because an extra that it requires is not installed.
     """
     file = file_at(path)
     chain = folder_chain(file.folder, file_at(root).path, {} if folders is None else folders)
@@ -173,15 +176,16 @@ def load_suite(
 
 
 def metrics_of_gates(folders: Iterable[Folder]) -> set[str]:
-    """Return the metrics that gates of these folders name: they are computed of the cases below."""
+    """Return the known metrics that gates of these folders name, which are computed for the cases below."""
     names = {gate.required.get("metric", "") for folder in folders for gate in folder.gates}
     return {name for name in names if name in METRICS}
 
 
 def suite_files(path: Path) -> list[Path]:
-    """Return the suite files below a folder, in the order of their paths, or the path itself if it is not a folder.
+    """Return the suite files below a folder, in the order of their paths; for any other path, the path itself.
 
-    Raise `SuiteError` for a folder without suites, and for a file that is not a suite.
+    Raises `SuiteError` for a folder without suites, and for a file that is not YAML or JSON lines. A path that does not
+    exist is returned too.
     """
     if not os.path.isdir(path):  # noqa: PTH112 - unlike Path.is_dir, for any name
         if path.is_file() and path.suffix not in (".yaml", ".yml", ".jsonl"):
@@ -197,7 +201,10 @@ def suite_files(path: Path) -> list[Path]:
 
 
 def suites_below(folder: Path) -> Iterator[Path]:
-    """Yield the suite files below a folder, except those in hidden folders, each once if links lead to it as well."""
+    """Yield the suite files below a folder, except in hidden folders.
+
+    A file that links also lead to is yielded once.
+    """
     for place, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not _is_hidden(name)]
         folders[:] = [name for name in folders if not leads_back(Path(place, name), folder, _is_hidden)]
@@ -205,9 +212,9 @@ def suites_below(folder: Path) -> Iterator[Path]:
 
 
 def leads_back(folder: Path, root: Path, is_skipped: Callable[[str], bool]) -> bool:
-    """Return whether a folder is a link to one whose suites are found without it: around the root, or below it.
+    """Return whether a folder is a link to a folder that is searched for suites anyway, or that contains the root.
 
-    `is_skipped` says in which folders below the root, by their names, no suite is looked for.
+    `is_skipped` says by its name whether a folder below the root is not searched.
     """
     if not folder.is_symlink():
         return False
@@ -276,9 +283,10 @@ def _as_case_file(file: File) -> str:
 
 
 def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = False) -> Iterator[Node]:
-    """Yield the nodes of the cases under `cases`, or in the tables and files that it names; raise `CaseError`.
+    """Yield the nodes of the cases under `cases`: of the list there, or of the table or files that it names.
 
-    With `empty_is_predicted` an empty cell below `predicted` is an empty answer, else it is not an answer.
+    Raises `CaseError` for other values. Problems of single files and rows are added to `problems`. With
+    `empty_is_predicted` an empty cell below `predicted` is an empty answer, otherwise no answer.
     """
     if isinstance(cases.value, list):
         yield from cases.value
@@ -306,7 +314,10 @@ def case_nodes(cases: Node, problems: Problems, *, empty_is_predicted: bool = Fa
 
 
 def _files_of(cases: Node) -> list[File]:
-    """Return the files that a glob names, in the order of their paths, without suites and settings."""
+    """Return the files that a glob names, in the order of their paths, without suites and folder settings.
+
+    Raises `CaseError` if no file is left.
+    """
     pattern = required_text(cases)
     try:
         names = glob.glob(pattern, root_dir=cases.file.folder, recursive=True)  # noqa: PTH207 - pathlib's has no `..`
@@ -329,7 +340,7 @@ def _files_of(cases: Node) -> list[File]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CaseLevels:
-    """A case with the mappings that its keys stand in."""
+    """A case with the mappings that its settings come from."""
 
     case: Case
     suite: Suite
@@ -345,12 +356,12 @@ class CaseLevels:
 
     @property
     def all(self) -> tuple[Node, ...]:
-        """The levels, the nearest one last."""
+        """The mappings of folders, file and case; the last is the nearest to the case."""
         return (*self.shared, self.case_node)
 
 
 def read_levels(suite: Suite) -> list[CaseLevels]:
-    """Read the files of a loaded suite once more, and return the levels of its cases."""
+    """Read the files of a loaded suite again, and return the levels of each of its cases."""
     file = file_at(suite.path)
     settings = (read_yaml(file_at(folder.path / FOLDER_FILE)).root for folder in suite.folders)
     shared = [root for root in settings if root is not None]
@@ -368,6 +379,6 @@ def read_levels(suite: Suite) -> list[CaseLevels]:
 
 
 def ignored_rules(levels: Iterable[Node]) -> dict[str, str]:
-    """Return the rules of `queryeval check` that are ignored below these levels, each with the reason."""
+    """Return the rules of `queryeval check` that these levels ignore, with the reasons."""
     nodes = [level_entries["check"] for level in levels if "check" in (level_entries := entries(level))]
     return {rule: why for node in nodes for rule, why in read_check(node).items()}

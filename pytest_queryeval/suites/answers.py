@@ -84,9 +84,9 @@ _WITH_TARGET: Shape = {"required": [TARGET], "properties": {TARGET: NOT_NULL}}
 
 
 def read_golds(case: Node, kind: Kind, *, criteria: Collection[Criterion]) -> tuple[QueryOrAnswer, ...]:
-    """Read the right answers of a case; raise `CaseError` unless there is exactly one form of gold, and a value.
+    """Return the right answers of a case; none if it is not answerable or not judged by gold.
 
-    A case that is not answerable, or not judged by gold, has none.
+    Raises `CaseError` unless the case has exactly one form of gold, with a valid value.
     """
     case_entries = entries(case)
     form = _only_form(case_entries, GOLD_FORMS)
@@ -113,14 +113,17 @@ def read_golds(case: Node, kind: Kind, *, criteria: Collection[Criterion]) -> tu
 
 
 def _read_one_of_several(item: Node, kind: Kind) -> QueryOrAnswer:
-    """Read an item of `gold_any`: the value of a `gold`, or of a `gold_file` as `{file: NAME}`."""
+    """Return an item of `gold_any`: the value of a `gold`, or of a `gold_file` if it is `{file: NAME}`."""
     if kind.has_queries and isinstance(item.value, dict) and list(item.value) == ["file"]:
         return kind.read_file(item.value["file"])
     return replace(kind.read_gold(item), location=item.location)
 
 
 def read_predicted(case: Node, kind: Kind) -> QueryOrAnswer | Abstention | GoldTranslation | None:
-    """Read the prediction in a case, if there is one; raise `CaseError`."""
+    """Return the prediction that a case states; None if it states none. Raises `CaseError`.
+
+    It is a query or an answer, an abstention, or the request to translate gold.
+    """
     case_entries = entries(case)
     form = _only_form(case_entries, PREDICTED_FORMS)
     if form is None:
@@ -153,12 +156,13 @@ def _only_form(case_entries: Mapping[str, Node], forms: Iterable[str]) -> str | 
 
 
 def split_turns(case: Node) -> list[Node]:
-    """Return the cases that a node holds: itself, or one for each turn of its conversation that has a target.
+    """Return the node itself, or for a conversation one case node for each turn that has a target.
 
-    The id of such a case is that of the node with the number of the turn appended, its gold is the target, its question
-    the last message of the user, and its conversation all messages up to that. What a turn without content says is its
-    target, such as a query. Raise `CaseError` for a conversation without a target, and `SuiteError` with all turns that
-    cannot be read.
+    The id of such a case is that of the node with the number of the turn appended. Its gold is the target, its question
+    the last message of the user, and its conversation all messages up to that question. A turn without content says its
+    target, such as a query.
+
+    Raises `CaseError` for a conversation without a target, and `SuiteError` with all turns that cannot be read.
     """
     if not isinstance(case.value, dict) or CONVERSATION not in case.value:
         return [case]
@@ -176,7 +180,7 @@ def split_turns(case: Node) -> list[Node]:
 
 @shape({**list_shape(_TURN), "contains": _WITH_TARGET})
 def read_messages(node: Node) -> tuple[Message, ...]:
-    """Read the messages in their order, and ignore other keys of turns; raise `CaseError`."""
+    """Return the messages of a conversation in their order; raises `CaseError`. Extra keys of turns are ignored."""
     return tuple(read_each(items(node), _message))
 
 
@@ -202,7 +206,10 @@ def _message(node: Node) -> Message:
 
 
 def _check_spelling(what: str, word: str, names: Sequence[str], node: Node) -> None:
-    """Raise `CaseError` for a word that has the letters of a name, or one more or less; others are the suite's own."""
+    """Raise `CaseError` for a word that is nearly one of the names: the same letters, or one more or less.
+
+    Other words are the suite's own, and pass.
+    """
     for name in names if word not in names else ():
         letters = Counter(word.lower())
         letters.subtract(name)
@@ -211,7 +218,7 @@ def _check_spelling(what: str, word: str, names: Sequence[str], node: Node) -> N
 
 
 def _content(turn: Node) -> Node | None:
-    """Return what was said in a turn: its content, else its target if that is a text and not of the user; else None."""
+    """Return the content of a turn, otherwise its target if that is a text and not of the user; None without both."""
     turn_entries = entries(turn)
     target, role = turn_entries.get(TARGET), turn_entries.get("role")
     is_said = target is not None and isinstance(target.value, str) and role is not None and role.value != "user"
@@ -242,7 +249,10 @@ def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
 
 
 def _shared(case: Node) -> dict[str, Node]:
-    """Return the keys that all turns share: those of the case, the descriptive ones as metadata."""
+    """Return the keys of a conversation that all its turns share.
+
+    Descriptive keys become metadata, and tags become words that markers allow.
+    """
     case_entries = entries(case)
     shared = excluding(case_entries, (*DESCRIPTIVE, CONVERSATION))
     described = {name: case_entries[name] for name in DESCRIPTIVE if name in case_entries}

@@ -69,7 +69,7 @@ TO_YAML = "move the case to YAML: `queryeval import table`"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTable:
-    """A table of cases."""
+    """A table whose rows are cases, and how to read it."""
 
     file: File
     sheet: str | None = None
@@ -84,7 +84,7 @@ class CaseTable:
 
 
 def read_case_table(node: Node) -> CaseTable:
-    """Read a mapping with a `file`, and how to read it; raise `CaseError`."""
+    """Return the table that a mapping with a `file` names; raises `CaseError` if the file does not exist."""
     settings = known_entries(node, CASE_TABLE_KEYS)
     if "file" not in settings:
         raise node.problem("cases in a table need a `file`: write {file: questions.xlsx}, or a list of cases")
@@ -139,10 +139,10 @@ CASE_TABLE_SHAPE = mapping_shape(described_shapes(CASE_TABLE_KEYS, TABLE_DESCRIP
 
 
 def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool) -> Iterator[Node]:
-    """Yield a node for each row; add problems of rows to `problems`, and raise those of the whole table.
+    """Yield a case node for each row of a table.
 
-    A node has no key for an empty cell, except for an empty question; with `empty_is_predicted` an empty cell of
-    `predicted` is an empty answer.
+    Problems of rows are added to `problems`; problems of the whole table are raised. A node has no key for an empty
+    cell, except for an empty question; with `empty_is_predicted` an empty cell of `predicted` is an empty answer.
     """
     opened = open_table(table.file, sheet=table.sheet, delimiter=table.delimiter, header_row=table.header_row)
     with _located_in_suite(table), opened as rows:
@@ -167,7 +167,7 @@ def row_nodes(table: CaseTable, problems: Problems, *, empty_is_predicted: bool)
 
 @contextmanager
 def _located_in_suite(table: CaseTable) -> Iterator[None]:
-    """Raise the error of a sheet or a header that is not there at the line of the suite that names it."""
+    """Raise the error of a missing sheet or header at the line of the suite that names it."""
     try:
         yield
     except TableSettingError as error:
@@ -175,10 +175,9 @@ def _located_in_suite(table: CaseTable) -> Iterator[None]:
 
 
 def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
-    """Return the headers by key: those of `columns`, else those that equal the key in any letter case.
+    """Return the headers by key: those that `columns` names, otherwise those that equal the key in any letter case.
 
-    Raise `SuiteError` with all headers that `columns` and `metadata` name and the table does not have, at their lines;
-    `CaseError` if a later row has them.
+    Raises `SuiteError` with all named headers that the table does not have, and `CaseError` if a later row has them.
     """
     by_name = {header.lower(): header for header in rows.places} | {header: header for header in rows.places}
     headers_by_key = {key: table.columns.get(key, by_name.get(key)) for key in COLUMNS}
@@ -212,7 +211,10 @@ def _headers(table: CaseTable, rows: Table) -> dict[str, str]:
 def _case_node(
     row: Row, file: File, headers: Mapping[str, str], metadata: tuple[str, ...], *, empty_is_predicted: bool
 ) -> Node:
-    """Return the case in a row of a file; raise `SuiteError` with the problems of its cells."""
+    """Return the case node of a row; raises `SuiteError` with the problems of its cells.
+
+    A row without an id gets `row-NUMBER`.
+    """
     number = row.number
 
     def cell(key: str, header: str) -> Node | None:

@@ -50,12 +50,10 @@ _PLAIN_HEADER = re.compile(r"[^\W\d][\w ()/.-]*")  # that YAML reads without quo
 
 
 class CaseReader:
-    """A reader of the cases of one suite file, which inherit the values `shared`.
+    """Reads the cases of one suite file, which inherit the values `shared`.
 
-    Problems are added to `problems`. `gated` are the metrics that gates above the file name.
-
-    `cases` are those read so far, `kinds` are the names of their kinds, `criteria` by what their answers are judged,
-    and `findings` what was found in their tables.
+    Problems are added to `problems`. `gated` are the metrics that gates above the file name. Results are in `cases`,
+    `kinds` (names of their kinds), `criteria` (what their answers are judged by) and `findings` (about their tables).
     """
 
     def __init__(
@@ -74,16 +72,16 @@ class CaseReader:
         self._ids: dict[str, Location] = {}
 
     def begin(self, shared: Values) -> None:
-        """Let cases inherit these values.
+        """Set the values that the following cases inherit.
 
-        After a problem, which may be why settings are missing, no missing one is reported.
+        If there are problems already, missing settings are not reported, because a problem may be why they are missing.
         """
         self.shared, self._is_broken = shared, bool(self.problems)
 
     def read(self, node: Node, cases: Node | None = None) -> None:
-        """Read the cases of a node: one for each combination of its parameters, and each turn of a conversation.
+        """Read the cases of a node, and add them to `cases`: one for each combination of parameters and each turn.
 
-        A case that is a row of a table is located at `cases`, where the suite names the table.
+        A case in a row of a table is located at `cases`, where the suite names the table.
         """
         if isinstance(node.file, TableFile) and node.file.unread:
             self._find_unread_columns(node.file)
@@ -147,7 +145,7 @@ class CaseReader:
         return None
 
     def _criteria(self, values: Values, node: Node) -> frozenset[Criterion]:
-        """Return by what an answer to a case is judged; by its gold if it has nothing else."""
+        """Return what an answer to a case is judged by; its gold if it states nothing else."""
         name = values.get("kind", self.shared.get("kind"))
         uses_expect = name is None or KEYS[EXPECT].used_by(KINDS[name])
         is_unread = EXPECT in entries(node) and EXPECT not in values  # its problem is reported
@@ -161,7 +159,7 @@ class CaseReader:
         return criteria_of(answerable=answerable, has_gold=has_gold, expects=expects, has_scope=has_scope)
 
     def _settings(self, values: Values, node: Node, criteria: frozenset[Criterion]) -> SuiteSettings:
-        """Return the settings of a case: the shared ones, overridden by its own. Raise `CaseError` if they are invalid.
+        """Return the settings of a case: its own values override the shared ones. Raises `CaseError` or `SuiteError`.
 
         Cases without settings of their own share one object.
         """
@@ -182,7 +180,7 @@ class CaseReader:
         return resolve(values, criteria=criteria)
 
     def _find_unread_columns(self, file: TableFile) -> None:
-        """Find the columns of a table that are keys elsewhere, or nearly those of a table."""
+        """Add a finding for each column of a table that is not read but has the name of a key, or nearly."""
         for header in file.unread:
             if not (key := unread_key(header)):
                 continue
@@ -218,7 +216,7 @@ class CaseReader:
         node: Node,
         problems: Problems,
     ) -> None:
-        """Add a problem where a query has no source, or one of another kind, or the case has no prediction."""
+        """Add a problem if a query has no source or one of another kind, or the case has no prediction."""
         is_run = any(
             content is None or (isinstance(content, QueryOrAnswer) and content.query is not None)
             for content in (*golds, predicted)
@@ -251,9 +249,9 @@ class CaseReader:
 
 
 def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case:
-    """Return a case without golds that has settings as a suite in the folder would state them.
+    """Return a case without golds whose settings are those of a suite in the folder; no score is required of it.
 
-    Nothing is required of its scores. Raise `SuiteError` with all problems, and `CaseError` for an unknown source.
+    Raises `SuiteError` with all problems, and `CaseError` for an unknown source.
     """
     problems = Problems()
     node = parse_json(
@@ -268,7 +266,7 @@ def case_of_settings(setting_values: Mapping[str, object], folder: Path) -> Case
 
 
 def _need_of_translation(settings: Settings, kind: Kind, golds: Sequence[QueryOrAnswer]) -> str:
-    """Return what is missing to translate gold, with the remedy; empty if nothing is."""
+    """Return what is missing to translate gold, with the remedy; empty if nothing is missing."""
     if settings.gold_source is None:
         return "a `gold_source` that is not `source`: add it, or write the query"
     if all(gold.query is None for gold in golds):
@@ -281,14 +279,14 @@ def _need_of_translation(settings: Settings, kind: Kind, golds: Sequence[QueryOr
 
 
 def _settings_file(node: Node) -> str:
-    """Return where shared settings belong, for messages: tables and JSON lines have no place for them."""
+    """Return words for the file that shared settings belong in; tables and JSON lines have no place for them."""
     if isinstance(node.file, TableFile):
         return "the suite"
     return "a queryeval.yaml next to it" if node.file.path.suffix == ".jsonl" else "the file"
 
 
 def _question_remedy(node: Node, cases: Node | None) -> str:
-    """Return what to do about a case without a question, at its node."""
+    """Return the problem and the remedy for a case without a question."""
     file = node.file
     if not isinstance(file, TableFile) or "question" in entries(node):
         return f"case '{text(entries(node)['id'])}' has no question: add `question`"
@@ -303,7 +301,10 @@ def _question_remedy(node: Node, cases: Node | None) -> str:
 
 
 def _with_checked_golds(case: Case, kind: Kind, node: Node) -> Case:
-    """Return the case with its golds as checked by its kind; raise `CaseError` for one that the settings rule out."""
+    """Return the case with its golds as checked by its kind.
+
+    Raises `CaseError` for a gold that the settings rule out.
+    """
 
     def check(gold: QueryOrAnswer) -> QueryOrAnswer:
         try:
@@ -327,7 +328,10 @@ def _make_case(
     row: Location | None = None,
     suite: Path | None = None,
 ) -> Case:
-    """Return a case with its values; raise `CaseError` for files of its settings that cannot be read."""
+    """Return the case of these values; raises `CaseError` if files of its settings cannot be read.
+
+    Keys of features may load files and change the case.
+    """
     settings = suite_settings.settings if predicted is None else suite_settings.of_stated_predictions
     schema = None
     if suite_settings.db_schema is not None:

@@ -29,7 +29,7 @@ _TITLES: Mapping[SchemaName, str] = {
 
 
 def editor_schema(name: SchemaName) -> Shape:
-    """Return the JSON Schema (draft-07) of suite files or of folder settings, with all that is registered."""
+    """Return the JSON Schema (draft-07) of suite files or of folder settings, with all keys that are registered."""
     level = _LEVELS[name]
     levels: tuple[Level, ...] = ("file", "case") if name == "suite" else ("folder",)
     keys = [key for key in KEYS.available().values() if not set(levels).isdisjoint(key.levels)]
@@ -45,12 +45,12 @@ def editor_schema(name: SchemaName) -> Shape:
 
 
 def schema_text(name: SchemaName) -> str:
-    """Return a schema as the text of its file."""
+    """Return the JSON Schema as the text of its file."""
     return f"{json.dumps(editor_schema(name), indent=1)}\n"
 
 
 def schema_comment(name: SchemaName) -> str:
-    """Return the first lines of a YAML file, by which editors find the schema next to it."""
+    """Return the first lines of a YAML file that tell editors to use the schema next to it."""
     return f"# yaml-language-server: $schema={SCHEMA_FILES[name]}\n# $schema: {SCHEMA_FILES[name]}\n"
 
 
@@ -59,9 +59,10 @@ def _references(level: Level) -> dict[str, Shape]:
 
 
 def _case() -> Shape:
-    """Return the shape of a case, of one with a conversation, whose turns have the golds, or of one with parameters.
+    """Return the shape of a case.
 
-    With parameters, a value of any type may be `{name}`.
+    It has alternatives for a conversation, whose turns have the golds, and for parameters, with which a value of any
+    type may be `{name}`.
     """
     keys = _references("case")
     single = excluding(keys, [CONVERSATION])
@@ -90,7 +91,7 @@ def _case() -> Shape:
 
 
 def _judged_cases() -> Shape:
-    """Return the condition that cases state what is right where their suite does not."""
+    """Return the condition that each case has a gold or an expectation, unless its suite has `expect`."""
     stated = ({"required": [key]} for key in (*GOLD_FORMS, EXPECT, CONVERSATION))
     judged = {"properties": {"cases": {"items": {"anyOf": [*stated, _UNANSWERABLE]}}}}
     return {"if": {"required": [EXPECT]}, "else": judged}

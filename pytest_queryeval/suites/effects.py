@@ -34,7 +34,7 @@ MERGED = {("compare",), ("compare", "numbers"), ("compare", "json"), ("compare",
 
 
 def settings_of(level: Node, keys: Container[str] = KEYS) -> Iterator[tuple[SettingPath, Node]]:
-    """Yield the settings of a level, of those `keys` only."""
+    """Yield the path and the node of each setting of a level, for the given `keys` only."""
     for key, node in entries(level).items():
         if key not in keys:
             continue
@@ -67,7 +67,10 @@ def _entries_below(node: Node, path: SettingPath) -> Iterator[tuple[SettingPath,
 
 
 def why_nothing_changes(path: SettingPath, node: Node, case: Case, above: Sequence[Node]) -> str:
-    """Return why an empty value, or null, of a level changes nothing that the levels above it state; else empty."""
+    """Return why an empty value, or null, changes nothing that the levels above state.
+
+    Empty if it changes something.
+    """
     if KEYS[path[0]].inheritance not in ("merged", "by group") or not (node.empty or node.value in ([], {})):
         return ""
     if len(path) == 1 or path in MERGED:
@@ -89,7 +92,7 @@ def _stated_at(path: SettingPath, level: Node) -> Node | None:
 
 
 def is_replaced(path: SettingPath, case: Case, nearer: Sequence[Node]) -> bool:
-    """Return whether one of the nearer levels of a case has a value that replaces the one at a path."""
+    """Return whether a level nearer to the case has a value that replaces the value at a path."""
     match path:  # nearer levels replace these as a whole
         case ("options", _, _):
             path = path[:2]
@@ -105,7 +108,10 @@ def is_replaced(path: SettingPath, case: Case, nearer: Sequence[Node]) -> bool:
 
 
 def _replaces_threshold(thresholds: Node | None, name: str, case: Case) -> bool:
-    """Return whether the thresholds of a nearer level replace the one of a metric: those of its group do, and `{}`."""
+    """Return whether the thresholds of a nearer level replace the threshold of a metric.
+
+    `{}` does, and so does a threshold of the same metric or of its group.
+    """
     if thresholds is None:
         return False
     return not entries(thresholds) or any(
@@ -144,7 +150,10 @@ def why_unused(
 
 
 def why_inapplicable(metric: str, kind: Kind, *, criteria: Collection[Criterion] | None) -> str:
-    """Return why a metric does not score cases of a kind with these criteria; empty if it does."""
+    """Return why a metric does not score cases of a kind with these criteria; empty if it does.
+
+    None means any criteria.
+    """
     if not applies_to(metric, kind.name):
         kinds = ", ".join(sorted(name for name in KINDS.available() if applies_to(metric, name)))
         return f"metric '{metric}' is for {kinds}, not for {kind.name}"
@@ -167,7 +176,7 @@ def _why_unused_option(owner: str, option: str, kind: Kind, computed: Collection
 
 
 def why_idle_option(option: str, owner: str, case: Case, computed: Collection[str]) -> str:
-    """Return which other option a case lacks for an option to have an effect; empty if it needs none, or has it."""
+    """Return which other option the case lacks so that an option has an effect; empty if it needs none or has it."""
     why = ""
     for name in computed:
         if option not in METRICS[name].options or (owner not in KINDS and owner != name):
@@ -192,9 +201,10 @@ def check_effects(
     criteria: Collection[Criterion] | None = None,
     computed: Collection[str] | None,
 ) -> None:
-    """Add a problem for each setting of a level, of these `keys`, that its cases, all of one kind, cannot use.
+    """Add a problem for each setting of a level that its cases, all of one kind, cannot use.
 
-    `computed` are the metrics that are computed for some of them; None if that is not known.
+    Only settings of the given `keys` are checked. `computed` are the metrics that are computed for some of the cases;
+    None if that is not known.
     """
     for path, at in settings_of(node, keys):
         if path[0] in ("options", "compare") and computed is None:

@@ -57,7 +57,10 @@ _PARTS: Mapping[str, Shape] = {
 
 @shape({**mapping_shape(_PARTS), "minProperties": 1})
 def read_expect(node: Node) -> dict[str, Node]:
-    """Return the parts of `expect` as nodes, whose cells depend on the kind of a case; null removes a shared part."""
+    """Return the parts of `expect` as nodes, because their cells depend on the kind of a case; raises `CaseError`.
+
+    A part that is null removes the shared part.
+    """
     parts: dict[str, Node] = known_entries(node, dict.fromkeys(PARTS, _stated))
     if not parts:
         raise node.problem(f"{EXPECT} is empty: write {{rows: {{min: 1}}}}, or other keys: {', '.join(PARTS)}")
@@ -71,12 +74,15 @@ def _stated(node: Node) -> Node:
 
 
 def expects_anything(parts: Mapping[str, Node]) -> bool:
-    """Return whether there is any part."""
+    """Return whether any part is not null."""
     return not all(node.empty for node in parts.values())
 
 
 def read_expectations(parts: Mapping[str, Node], kind: Kind) -> tuple[Expectation, ...]:
-    """Return the expectations of a case of a kind; raise `CaseError` or `SuiteError` for those that cannot be met."""
+    """Return the expectations that the parts state for a kind.
+
+    Raises `CaseError` or `SuiteError` for parts that cannot be read, or that no answer can meet.
+    """
     readers: Mapping[str, Reader[list[Expectation]]] = {
         "rows": lambda node: [_expectation("rows", "rows", node, _read_rows(node))],
         "columns": lambda node: [_expectation("columns", "columns", node, _read_columns(node))],
@@ -116,7 +122,7 @@ def _read_columns(node: Node) -> int | tuple[str, ...]:
 
 
 def _some(node: Node, item: str) -> list[Node]:
-    """Read a list that is not empty."""
+    """Return the items of a list; raises `CaseError` if it is empty."""
     if not items(node):
         raise node.problem(f"{node.key} is empty: write [{item}]")
     return items(node)

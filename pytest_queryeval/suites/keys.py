@@ -97,7 +97,7 @@ _MARKER_SHAPE: Shape = {
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of suite files or settings."""
+    """A key of suite files or folder settings: where it is allowed, how it is read, and what it affects."""
 
     name: str
     levels: tuple[Level, ...]
@@ -143,7 +143,10 @@ class Key:
 
 @shape(_ID_SHAPE)
 def read_id(node: Node) -> str:
-    """Read a case's id, which becomes a part of its node id."""
+    """Return a case's id, which becomes a part of its node id.
+
+    Raises `CaseError` for characters that it cannot have.
+    """
     value = text(node)
     if node.empty or not value.strip():
         raise node.problem("a case needs an id: write it after `id:`")
@@ -155,7 +158,7 @@ def read_id(node: Node) -> str:
 
 @shape(_MARKER_SHAPE)
 def read_marker(node: Node) -> str:
-    """Read a tag or a difficulty, which becomes a marker of pytest's."""
+    """Return a tag or a difficulty, which becomes a marker of pytest; raises `CaseError` if it cannot be one."""
     value = text(node)
     if value in PYTEST_MARKERS:
         raise node.problem(f"'{value}' is a marker of pytest's own: choose another name")
@@ -169,7 +172,7 @@ def read_marker(node: Node) -> str:
 
 @shape(lambda: enum_shape(KINDS.names()))
 def read_kind(node: Node) -> str:
-    """Read the name of a known kind."""
+    """Return the name of a registered kind; raises `CaseError` for other names."""
     value = text(node)
     if value not in KINDS:
         raise node.problem(f"unknown kind '{value}'{KINDS.hint(value)}")
@@ -181,13 +184,16 @@ _ON_MISS = choice("fail", "xfail")
 
 @shape(shape_of(_ON_MISS))
 def read_on_miss(node: Node) -> tuple[str, Location]:
-    """Read the outcome of cases with missed thresholds, and the location of the setting."""
+    """Return the outcome of cases with missed thresholds, `fail` or `xfail`, and the location of the setting."""
     return _ON_MISS(node), node.location
 
 
 @shape(lambda: shape_of(mapping_of(_COMPARE_READERS, {name: key.description for name, key in COMPARE.items()})))
 def read_compare(node: Node) -> dict[str, Any]:
-    """Read the comparison policy as fields of `Policy`, `numbers` as `rel` and `abs`; and where some of them are."""
+    """Return the comparison policy as fields of `Policy`, with the locations that messages need; raises `CaseError`.
+
+    `numbers` becomes `rel`, `abs` and `column_numbers`.
+    """
     if node.form == "mapping" and "column_order" in entries(node):
         remedy = "write `columns: by_name` if the order of columns does not matter"
         raise entries(node)["column_order"].problem(f"unknown key 'column_order': {remedy}")
@@ -204,7 +210,7 @@ def read_compare(node: Node) -> dict[str, Any]:
 
 
 def _limits(readers: Readers) -> Reader[dict[str, Any]]:
-    """Return a reader of tolerances, which refuses a number alone, which could be absolute or relative."""
+    """Return a reader of tolerances, which refuses a number alone because it could be absolute or relative."""
 
     @shape(lambda: shape_of(mapping_of(readers)))
     def read(node: Node) -> dict[str, Any]:
@@ -217,14 +223,14 @@ def _limits(readers: Readers) -> Reader[dict[str, Any]]:
 
 @shape(either({"type": "integer", "minimum": 0}, {"type": "string", "pattern": NON_BLANK}))
 def _column(node: Node) -> str | int:
-    """Read the name of a column, or its position."""
+    """Return the name of a column, or its position from 0."""
     value = scalar(node)
     return whole_number(0)(node) if isinstance(value, int | float) else required_text(node)
 
 
 @shape(mapping_shape({"ignore": mapping_shape(dict.fromkeys(CHECK_RULES, TEXT))}))
 def read_check(node: Node) -> dict[str, str]:
-    """Read the rules of `queryeval check` that are ignored, each with the reason."""
+    """Return the rules of `queryeval check` that are ignored, with the reasons."""
     settings: dict[str, dict[str, str]] = known_entries(node, {"ignore": _ignored_rules})
     return settings.get("ignore", {})
 
@@ -244,7 +250,7 @@ def _ignored(rule: str, node: Node) -> str:
 
 
 class Trials(NamedTuple):
-    """How often the predictor is called for one case."""
+    """How often the predictor is called for a case."""
 
     number: int
     stops: bool = False
@@ -256,7 +262,7 @@ TRIALS: Readers = {"max": whole_number(2, MAX_TRIALS), "stop": choice("decided")
 
 @shape(either(shape_of(whole_number(1, MAX_TRIALS)), {**shape_of(mapping_of(TRIALS)), "required": [*TRIALS]}))
 def read_trials(node: Node) -> Trials:
-    """Read a number of trials, or `{max: N, stop: decided}`."""
+    """Return a number of trials, or the largest number of `{max: N, stop: decided}`."""
     if not isinstance(node.value, dict):
         return Trials(whole_number(1, MAX_TRIALS)(node))
     settings = known_entries(node, TRIALS)
@@ -275,7 +281,7 @@ _rate = number_within(
 
 @shape(either(enum_shape(("mean", "all", "any")), mapping_shape({"rate": shape_of(_rate)}, required=["rate"])))
 def read_trials_rule(node: Node) -> TrialsRule:
-    """Read `mean`, `all`, `any`, or `{rate: R}`, the minimum share of trials that pass."""
+    """Return `mean`, `all`, `any`, or the minimum share of trials that pass, from `{rate: R}`."""
     if node.value in ("mean", "all", "any"):
         return node.value  # type: ignore[return-value]  # one of them
     rate = known_entries(node, {"rate": _rate}).get("rate") if isinstance(node.value, dict) else None
@@ -310,12 +316,12 @@ def has_documents(kind: Kind) -> bool:
 
 
 def is_compared(kind: Kind) -> bool:
-    """Return whether answers of a kind are compared by settings."""
+    """Return whether answers of a kind are compared by `compare` settings: tables and JSON documents."""
     return has_tables(kind) or has_documents(kind)
 
 
 def has_queries(kind: Kind) -> bool:
-    """Return whether sources run the queries of a kind."""
+    """Return whether the kind has queries that sources run."""
     return kind.has_queries
 
 
@@ -331,7 +337,7 @@ class CompareKey(NamedTuple):
 
 @shape(either(enum_shape(("ordered", "any")), mapping_shape({"by": TEXT}, required=["by"])))
 def _lists(node: Node) -> str | FrozenMapping:
-    """Read `ordered`, `any`, or `{by: NAME}`."""
+    """Return `ordered`, `any`, or the mapping `{by: NAME}`; raises `CaseError` for other values."""
     if node.value in ("ordered", "any"):
         return text(node)
     name = known_entries(node, {"by": required_text}).get("by") if isinstance(node.value, dict) else None
@@ -345,7 +351,7 @@ _PATH_SHAPE: Shape = {"type": "string", "pattern": r"^\$"}
 
 @shape(_PATH_SHAPE)
 def _path(node: Node) -> str:
-    """Read a JSONPath below the whole document."""
+    """Return a JSONPath to a part of the document; raises `CaseError` for the whole document and invalid paths."""
     value = required_text(node)
     _check_path(value, node)
     if value == "$":
@@ -389,7 +395,7 @@ _VALUE_READERS: Readers = {name: key.read for name, key in _OF_VALUES.items()}
 
 @shape(lambda: {"type": "object", "additionalProperties": shape_of(mapping_of(_VALUE_READERS))})
 def _paths(node: Node) -> FrozenMapping:
-    """Read settings by JSONPath."""
+    """Return settings by JSONPath; raises `CaseError` for invalid paths."""
 
     def read(path: str, value: Node) -> FrozenMapping:
         _check_path(path, value)
@@ -474,7 +480,7 @@ def _setting(name: str, levels: tuple[Level, ...], description: str, read: Reade
 
 
 def _of_case(name: str, description: str, read: Reader[Any], **facts: Any) -> Key:
-    """Return a key of cases alone that fills the field of `Case` with its name, unless `fills` names others."""
+    """Return a key of cases only that fills the field of `Case` with its name, unless `fills` names others."""
     return Key(name, ("case",), description, read, inheritance="own", **{"fills": (name,), **facts})
 
 
@@ -510,7 +516,7 @@ def _is_schema_unread(case: Case, computed: Collection[str]) -> str:
 
 
 def _as_written(of: Shape) -> Reader[Node]:
-    """Return a reader that leaves the value to other readers, such as the kind of the case."""
+    """Return a reader that returns the node itself, for a value that another reader, such as the kind's, reads."""
 
     @shape(of)
     def read(node: Node) -> Node:
@@ -707,7 +713,7 @@ CORE_KEYS = frozenset(key.name for key in _KEYS)
 
 
 def filled_fields(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of `Settings` or `Case` that the values of keys fill, by name."""
+    """Return the fields of `Settings` or `Case` that the values of keys fill, by field name."""
     fields: dict[str, Any] = {}
     for name, value in values.items():
         names = KEYS[name].fills

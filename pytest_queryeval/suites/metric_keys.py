@@ -63,7 +63,7 @@ _WORDS = re.compile(r"(\w+)(?:\W+(\d+(?:\.\d+)?))?")  # of a gate that is writte
 
 
 def metric_shape(*other_names: str) -> Shape:
-    """Return the shape of the name of a metric, or of one of the `other_names`."""
+    """Return the shape of a metric's name, or of one of the `other_names`."""
     metrics = METRICS.available()
     families = [name for name, metric in metrics.items() if metric.parameter]
     names = [name for name in metrics if name not in families]
@@ -72,12 +72,12 @@ def metric_shape(*other_names: str) -> Shape:
 
 
 def _of_families(names: Iterable[str]) -> str:
-    """Return the pattern of the names of the metrics in these families."""
+    """Return the pattern of the names of metrics in these families, such as `field[PATH]`."""
     return rf"^({'|'.join(names)})\[.+\]$"
 
 
 def _by_metric(of_metric: Callable[[Metric], Shape]) -> Shape:
-    """Return the shape of a mapping by names of metrics, with the shape that each of them has."""
+    """Return the shape of a mapping from names of metrics to values, whose shape `of_metric` returns."""
     metric_shapes: dict[str, Any] = {"type": "object", "properties": {}, "patternProperties": {}}
     for name, metric in METRICS.available().items():
         summary = (metric.function.__doc__ or "").strip().partition("\n")[0].removeprefix("Return ")
@@ -90,7 +90,10 @@ def _by_metric(of_metric: Callable[[Metric], Shape]) -> Shape:
 
 
 def limits_shape(max_score: float | None) -> Shape:
-    """Return the shape of a threshold: a number, limits, up to the greatest score if that is known, or null."""
+    """Return the shape of a threshold: a number, `{min, max}`, or null.
+
+    Numbers are limited to `max_score`; None if that is not known.
+    """
     limit: dict[str, Any] = {"type": "number"}
     if max_score is not None:
         limit["minimum"] = 0
@@ -105,7 +108,7 @@ def _threshold_shape(metric: Metric) -> Shape:
 
 
 def _options_shape() -> Shape:
-    """Return the shape of options by metrics and kinds; a kind has the options of the metrics that score it."""
+    """Return the shape of options by metric or kind; a kind has the options of the metrics that score it."""
     by_metric = _by_metric(lambda metric: mapping_shape(_with_paths(metric.option_shapes(), metric.paths)))
     kinds = {}
     for name, kind in KINDS.available().items():
@@ -125,14 +128,14 @@ def _with_paths(options: Mapping[str, Shape], paths: Iterable[str]) -> Mapping[s
 
 @shape(metric_shape)
 def read_metric(node: Node) -> str:
-    """Read the name of a known metric that can be imported."""
+    """Return the name of a known metric that can be used; raises `CaseError` for other names."""
     return known_metric(text(node), node)
 
 
 def known_metric(name: str, node: Node, *, besides: Iterable[str] = ()) -> str:
-    """Return the name of a metric that can be used; raise `CaseError` at `node`.
+    """Return the name of a metric that can be used; raises `CaseError` at `node` otherwise.
 
-    `besides` are further names that may be meant.
+    `besides` are extra names that may be meant, for the message.
     """
     try:
         check_metric(name, besides=besides)
@@ -142,9 +145,9 @@ def known_metric(name: str, node: Node, *, besides: Iterable[str] = ()) -> str:
 
 
 def check_metric(name: str, *, besides: Iterable[str] = ()) -> None:
-    """Raise `QueryEvalError` unless the metric is known, is not a family, and has the extra that it needs.
+    """Raise `QueryEvalError` unless a metric is known, is not a family, and has the extra that it needs.
 
-    `besides` are further names that may be meant.
+    `besides` are extra names that may be meant, for the message.
     """
     if name in RUN_METRICS:
         raise UnknownNameError(_only_for_gates(name))
@@ -178,7 +181,7 @@ def _only_for_gates(name: str) -> str:
 
 
 def _nearest_metric(name: str, besides: Iterable[str]) -> str:
-    """Return the end of the message on an unknown metric: the nearest name, else the default metrics."""
+    """Return the end of the message on an unknown metric: the nearest name, otherwise default metrics as examples."""
     if near := nearest(name, [*besides, *METRICS.names()]):
         return f": did you mean '{near}'?"
     if near := nearest(name, RUN_METRICS.available()):
@@ -189,7 +192,7 @@ def _nearest_metric(name: str, besides: Iterable[str]) -> str:
 
 @shape(lambda: list_shape(metric_shape()))
 def read_metrics(node: Node) -> tuple[str, ...]:
-    """Read names of metrics, each once."""
+    """Return names of metrics without repetition; raises `CaseError`."""
     if isinstance(node.value, dict):
         names = one_line(", ".join(node.value), MAX_SHOWN)
         raise unexpected(node, "a list", f": write [{names}], and minimums under `thresholds`")
@@ -198,9 +201,9 @@ def read_metrics(node: Node) -> tuple[str, ...]:
 
 @shape(lambda: _by_metric(_threshold_shape))
 def read_thresholds(node: Node) -> tuple[dict[str, Threshold | None]]:
-    """Read `{METRIC: minimum}`, where higher is better, or `{METRIC: {min:, max:}}`; null is None.
+    """Return a tuple with the thresholds by metric, to which those of nearer levels are appended; None for null.
 
-    The thresholds of a level are in a tuple, to which those of nearer levels are added.
+    A number alone is a minimum, and refused if lower is better. Raises `CaseError`.
     """
     if node.empty:
         raise node.problem("thresholds are missing: write {METRIC: minimum}, or {} to require nothing")
@@ -230,7 +233,7 @@ def _threshold(node: Node, name: str) -> Threshold | None:
 
 
 def read_limits(node: Node, name: str, minimum: float | None, maximum: float | None) -> Threshold:
-    """Return the limits of a metric as a threshold; raise `CaseError` if there are none, or impossible ones."""
+    """Return the limits of a metric as a threshold; raises `CaseError` if there are none, or no score can meet them."""
     if minimum is None and maximum is None:
         raise node.problem(f"'{name}' needs min or max, such as {{min: 0.8}}")
     threshold = Threshold(minimum=minimum, maximum=maximum)
@@ -240,7 +243,7 @@ def read_limits(node: Node, name: str, minimum: float | None, maximum: float | N
 
 
 def senseless_minimum(name: str, minimum: float) -> str:
-    """Return why a number alone, which is a minimum, cannot be meant as the threshold of a metric; empty if it can."""
+    """Return why a number alone, which is a minimum, cannot be meant for a metric; empty if it can."""
     if METRICS[name].better == "higher":
         return ""
     return f"a number alone is a minimum, but lower is better for '{name}': write {{{name}: {{max: {minimum:g}}}}}"
@@ -264,7 +267,7 @@ def unreachable_threshold(name: str, threshold: Threshold) -> str:
 
 
 def _scores_text(name: str) -> str:
-    """Return which scores a metric can have, in words."""
+    """Return in words which scores a metric can have, as in "from 0 to 1"."""
     least, greatest = least_score(name), greatest_score(name)
     if greatest is None or math.isinf(greatest):
         return "from 0 on"
@@ -273,7 +276,7 @@ def _scores_text(name: str) -> str:
 
 @shape(_options_shape)
 def read_options(node: Node) -> dict[str, dict[str, JsonValue]]:
-    """Read `{METRIC: {key: value}}`, or the name of a kind instead of a metric's."""
+    """Return options by metric or kind, checked by it, with absolute paths; raises `CaseError`."""
     return each_entry(node, _options_of)
 
 
@@ -303,7 +306,7 @@ def _options_of(name: str, node: Node) -> dict[str, JsonValue]:
 
 
 def _path(node: Node) -> str:
-    """Read the name of a file or folder next to the suite as an absolute path; any other text as it is."""
+    """Return the absolute path of an existing file or folder relative to the suite; any other text as it is."""
     required_text(node)
     name = expanded_text(node)
     path = os.path.abspath(node.file.folder / name)  # noqa: PTH100 - resolve() would follow links
@@ -323,13 +326,13 @@ def _where_readers() -> dict[str, Reader[Any]]:
 
 @shape(lambda: {**shape_of(mapping_of(_where_readers())), "minProperties": 1})
 def read_where(node: Node) -> Where:
-    """Read the values of groups that select cases, and under `not` the values that exclude cases."""
+    """Return the values of groups that select cases, and under `not` the values that exclude cases."""
     return known_entries(not_empty(node, "{tag: NAME}"), _where_readers())
 
 
 @shape(lambda: metric_shape(*RUN_METRICS.available()))
 def read_gate_metric(node: Node) -> str:
-    """Read the name of a metric, or of a run metric, which only gates limit; raise `CaseError`."""
+    """Return the name of a metric, or of a run metric, which only gates limit; raises `CaseError`."""
     name = text(node)
     if name not in RUN_METRICS:
         return known_metric(name, node, besides=RUN_METRICS.names())
@@ -341,7 +344,7 @@ def read_gate_metric(node: Node) -> str:
 
 
 def gate_keys() -> dict[str, GateKey]:
-    """Return the keys of all rules, and `where`; the first rule with a key describes it."""
+    """Return the keys of gates: those of all rules, and `where`; the first rule with a key describes it."""
     keys: dict[str, GateKey] = {}
     for rule_name in GATE_RULES.names():
         for name, key in GATE_RULES[rule_name].keys(read_gate_metric).items():
@@ -360,7 +363,10 @@ def _gate_shape() -> Shape:
 
 @shape(_gate_shape)
 def read_gate(node: Node) -> Gate:
-    """Read a gate by the first rule whose name is a key of the gate, else by its limits."""
+    """Return a gate, read by the first rule whose name is a key of the gate, otherwise by the rule of limits.
+
+    Raises `CaseError` for unknown or missing keys, and for a gate that is always met.
+    """
     if isinstance(node.value, str) and (words := _WORDS.match(node.value)):
         metric = words[1] if words[1] in RUN_METRICS or words[1] in METRICS else "NAME"
         raise unexpected(node, "a mapping", f": write {{metric: {metric}, min: {words[2] or 'NUMBER'}}}")

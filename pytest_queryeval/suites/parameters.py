@@ -23,16 +23,20 @@ _PLACEHOLDER = re.compile(r"\{([^\W\d]\w*)\}")
 
 @shape({"type": "object", "minProperties": 1, "additionalProperties": {**list_shape(SCALAR), "minItems": 1}})
 def read_combination(node: Node) -> tuple[int, tuple[str, ...]]:
-    """Read what `parametrized` leaves: the number of a combination, from 1, and its values as `name=value`."""
+    """Return the number of a combination, from 1, and its values as `name=value`.
+
+    `parametrized` makes the node of them.
+    """
     number, *values = items(node)
     return int(text(number)), tuple(map(text, values))
 
 
 def parametrized(case: Node) -> list[Node]:
-    """Return the case for each combination of its parameters, the last one varying fastest; without any the case.
+    """Return a case node for each combination of the parameters, the last varying fastest.
 
-    `{name}` is replaced wherever the case states it: by the value itself if it is a whole value, else by its text.
-    Raise `CaseError` for parameters that cannot be read or occur nowhere, and for combinations with the same id.
+    Without any, the case itself. `{name}` is replaced wherever the case states it: by the value itself if it is the
+    whole text, otherwise by the value's text. Raises `CaseError` for parameters that cannot be read or occur nowhere,
+    and for combinations with the same id.
     """
     if not isinstance(case.value, dict) or PARAMETRIZE not in case.value:
         return [case]
@@ -70,7 +74,7 @@ def parametrized(case: Node) -> list[Node]:
 
 
 def _read_parameters(at: Node) -> Mapping[str, Sequence[tuple[str, Node]]]:
-    """Return the values of each parameter with their labels, which stand for them in ids."""
+    """Return the values of each parameter with their labels, which stand for the values in ids; raises `CaseError`."""
     parameters = entries(at)
     if not parameters:
         raise at.problem(f"{PARAMETRIZE} has no parameters: write {{year: [2023, 2024]}}")
@@ -87,7 +91,10 @@ def _read_parameters(at: Node) -> Mapping[str, Sequence[tuple[str, Node]]]:
 
 
 def _labelled(name: str, values: Sequence[Node]) -> list[tuple[str, Node]]:
-    """Return values with their texts as ids have them; of long texts, and of texts alike, with the number instead."""
+    """Return the values with labels for ids: their text, or the parameter's name and a number.
+
+    A number is used for long texts, and for texts that are alike in ids. Raises `CaseError` for equal values.
+    """
     values = [Node("null", value.line, "plain", value.file) if value.empty else value for value in values]
     texts = [(text(value), value.plain) for value in values]
     if twice := next((value for value, times in Counter(texts).items() if times > 1), None):
@@ -104,7 +111,7 @@ def _labelled(name: str, values: Sequence[Node]) -> list[tuple[str, Node]]:
 
 
 def _placeholders(node: Node, parameters: Collection[str]) -> Iterator[str]:
-    """Yield the names in braces; raise `CaseError` for a parameter that YAML reads as a mapping."""
+    """Yield the names in braces within a node; raises `CaseError` for a parameter that YAML reads as a mapping."""
     if isinstance(node.value, str):
         yield from _PLACEHOLDER.findall(node.value)
     elif isinstance(node.value, list):
@@ -119,7 +126,7 @@ def _placeholders(node: Node, parameters: Collection[str]) -> Iterator[str]:
 
 
 def _filled(node: Node, values: Mapping[str, Node]) -> Node:
-    """Return a node with values instead of `{name}`."""
+    """Return a copy of a node with values instead of `{name}`; raises `CaseError` if two keys become the same."""
     content, form = node.value, node.form
     if isinstance(content, list):
         content = [_filled(item, values) for item in content]

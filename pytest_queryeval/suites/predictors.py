@@ -34,7 +34,7 @@ _HOST_AND_PORT = re.compile(r"[\w.-]+:\d+(?:/|$)", re.ASCII)
 
 @shape(mapping_shape({"matches": TEXT}, required=["matches"]))
 def read_abstain(node: Node) -> str:
-    """Read the regular expression of `{matches: REGEX}`, which texts match that are abstentions."""
+    """Return the regular expression of `{matches: REGEX}`; a matching answer is an abstention. Raises `CaseError`."""
     fields = known_entries(node, {"matches": required_text}) if isinstance(node.value, dict) else {}
     if "matches" not in fields:
         raise node.problem("`abstain` needs a regular expression: write {matches: REGEX}")
@@ -55,7 +55,7 @@ CALL_SETTINGS: Readers = {
 
 
 def _predictor_shape(name: str) -> Shape:
-    """Return the shape of a predictor that is named with its settings, and settings of all calls next to it."""
+    """Return the shape of a predictor as a mapping: its name with its settings, and settings of calls next to it."""
     predictor = PREDICTORS[name]
     entries = {
         name: settings_shape(predictor.settings, predictor.text_setting),
@@ -67,7 +67,7 @@ def _predictor_shape(name: str) -> Shape:
 
 @shape(lambda: either({"type": "string", "pattern": NON_BLANK}, *map(_predictor_shape, PREDICTORS.available())))
 def read_predictor(node: Node) -> PredictorSpec:
-    """Read a predictor by its text or its mapping; raise `CaseError`."""
+    """Return a predictor that is given by a text or a mapping, with checked settings; raises `CaseError`."""
     if isinstance(node.value, dict):
         return _described_predictor(node, node.value)
     required_text(node)
@@ -93,7 +93,7 @@ def read_predictor(node: Node) -> PredictorSpec:
 
 
 def _hint(text: str, folder: Path) -> str:
-    """Return how to name a program, or a function of which the text has only the file or a dotted name."""
+    """Return how to name a program, or a function of which the text has only the file or a dotted name; else empty."""
     if len(words := text.split()) > 1 and not os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises for long names
         return f": a program is named in a suite, as `predictor: {{command: [{', '.join(words)}]}}`"
     if ":" in text or text.lower() in _PROVIDERS:
@@ -113,7 +113,7 @@ def _names_model(text: str) -> bool:
 
 
 def check_predictor_files(spec: PredictorSpec) -> None:
-    """Raise `CaseError`, at the line that names the predictor, where a local file or function of it is missing."""
+    """Raise `CaseError`, at the line that names the predictor, if a local file or function of it is missing."""
     try:
         PREDICTORS[spec.kind].check_files(spec)
     except SettingError as error:
@@ -121,7 +121,7 @@ def check_predictor_files(spec: PredictorSpec) -> None:
 
 
 def predictor_of_text(text: str, *, folder: Path) -> PredictorSpec:
-    """Read a predictor named outside of a suite, with paths relative to `folder`; raise `CaseError`."""
+    """Return a predictor that is named outside of a suite, with paths relative to `folder`; raises `CaseError`."""
     return read_predictor(Node(text, 0, "quoted", File(folder / "command line", Path("command line"))))
 
 
@@ -184,7 +184,7 @@ def _described_predictor(node: Node, predictor_entries: Mapping[str, Node]) -> P
 
 
 def _check_call_settings(kind: str, predictor_entries: Mapping[str, Node]) -> None:
-    """Raise `CaseError` for a setting of calls that a predictor has no use for."""
+    """Raise `CaseError` for a setting of calls that has no effect for a predictor."""
     predictor = PREDICTORS[kind]
     for name in ("concurrency", "timeout", "retries"):
         if name in predictor_entries and not predictor.calls:

@@ -24,7 +24,10 @@ _PART = r"(?:\"[^\"]+\"|`[^`]+`|[^.\"`*]+)"
 
 
 def _name(pattern: str, stated: str, forms: str) -> Reader[str]:
-    """Return a reader of a name, perhaps with dots and with its parts in quotes."""
+    """Return a reader of a name that matches a pattern, perhaps with dots and quoted parts.
+
+    `stated` is the pattern in its shape, for editors; `forms` are examples for the message.
+    """
 
     @shape({"type": "string", "pattern": stated})
     def read(node: Node) -> str:
@@ -75,7 +78,7 @@ _DESCRIPTIONS = {
 
 @shape(lambda: {**shape_of(mapping_of(_READERS, _DESCRIPTIONS)), "minProperties": 1})
 def read_scope(node: Node) -> Scope:
-    """Read what predictions may read."""
+    """Return what predicted queries may read; raises `CaseError` for a scope that allows everything or no query."""
     values = known_entries(node, _READERS)
     if not values:
         raise node.problem("`scope` allows everything: state `tables`, `columns`, `deny` or `where`, or remove it")

@@ -72,7 +72,7 @@ Values: TypeAlias = Mapping[str, Any]
 
 
 def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
-    """Read the values of all valid keys; add the problems of the others to `problems`."""
+    """Return the values of all valid keys of a mapping at its level; add the problems of the others to `problems`."""
     values: dict[str, Any] = {}
     if level == "case" and not isinstance(node.value, dict) and not node.file.is_yaml:
         raise unexpected(node, 'an object, {"id": …, "gold": …}')
@@ -95,7 +95,7 @@ def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
 
 
 def intended_keys(node: Node, level: Level) -> set[str]:
-    """Return the keys that the unknown keys of a mapping probably stand for."""
+    """Return the known keys that the unknown keys of a mapping probably stand for, with "" if some stand for none."""
     allowed = _allowed_at(level)
     return {_intended_key(name, level) for name in entries(node) if name not in allowed}
 
@@ -105,7 +105,10 @@ def _allowed_at(level: Level) -> list[str]:
 
 
 def _intended_key(name: str, level: Level) -> str:
-    """Return the key of a level that an unknown name probably stands for, as `gold` for `expected_sql`; else ""."""
+    """Return the key of a level that an unknown name probably stands for, such as `gold` for `expected_sql`.
+
+    Else empty.
+    """
     allowed_keys = _allowed_at(level)
     if name.lower() in SYNONYMS and SYNONYMS[name.lower()] in allowed_keys:
         return SYNONYMS[name.lower()]
@@ -123,7 +126,7 @@ def _intended_key(name: str, level: Level) -> str:
 
 
 def unread_key(header: str) -> str:
-    """Return the key that the header of a column names, or nearly names, which is not read; empty if it does not."""
+    """Return the key that the header of a column names or nearly names; empty if it names none."""
     name = _words(header)
     return name if name in KEYS else next(iter(get_close_matches(name, _allowed_at("case"), n=1, cutoff=_CLOSE)), "")
 
@@ -133,14 +136,14 @@ def _words(header: str) -> str:
 
 
 def likely_header(key: str, headers: Iterable[str]) -> str:
-    """Return the header of a table that probably stands for a key of cases; empty if none does."""
+    """Return the header that probably stands for a key of cases; empty if none does."""
     names = {header: _words(header) for header in headers}
     exact = (header for header, name in names.items() if key in name.split("_"))
     return next(exact, "") or next((header for header, name in names.items() if _intended_key(name, "case") == key), "")
 
 
 def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
-    """Return the problem of a key at a level that does not have it; `stated_keys` are all keys of its mapping."""
+    """Return the problem of a key that its level does not have; `stated_keys` are all keys of its mapping."""
     if name in KEYS:
         places = " or ".join(LEVELS[at] for at in KEYS[name].levels)
         return f"'{name}' is not allowed {LEVELS[level]}: it belongs {places}"
@@ -165,7 +168,7 @@ def _key_problem(name: str, level: Level, stated_keys: AbstractSet[str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folder:
-    """A folder with a `queryeval.yaml`."""
+    """A folder with a `queryeval.yaml`: its settings and gates."""
 
     path: Path
     values: Values
@@ -181,7 +184,7 @@ FolderCache: TypeAlias = dict[Path, Folder | SuiteError | None]
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteSettings:
-    """The settings that apply to a case, and the files that are read for it."""
+    """The resolved settings that apply to a case, and values that are not in `Settings`."""
 
     settings: Settings
     tags: tuple[str, ...]
@@ -192,17 +195,17 @@ class SuiteSettings:
 
     @cached_property
     def of_stated_predictions(self) -> Settings:
-        """The settings of cases that state what is predicted: it is the same in each trial."""
+        """The settings of cases that state their prediction: one trial, and no predictor that is called."""
         predictor = self.settings.predictor
         is_inline = predictor is not None and predictor.kind == "inline"
         return replace(self.settings, predictor=predictor if is_inline else None, trials=1, stops_trials=False)
 
 
 def folder_chain(folder: Path, root: Path, cache: FolderCache) -> tuple[Folder, ...]:
-    """Return the folders with settings from `root` down to `folder`, or `folder` alone where it is not below `root`.
+    """Return the folders with settings from `root` down to `folder`; only `folder` if it is not below `root`.
 
-    Raise `SuiteError` with the problems of all their files, for each suite file below them, and `MissingExtraError`
-    if one of them requires an extra that is not installed.
+    Each folder is read once and kept in `cache`. Raises `SuiteError` with the problems of all their files, in each
+    call, and `MissingExtraError` if a folder requires an extra that is not installed.
     """
     below = [path for path in (folder, *folder.parents) if path.is_relative_to(root)] or [folder]
     problems, folders = Problems(), []
@@ -246,10 +249,10 @@ def _read_folder(path: Path) -> Folder | SuiteError | None:
 
 
 def inherit_values(above: Values, level_values: Values, *, is_folder: bool = False) -> dict[str, Any]:
-    """Return the values that apply below a level with the values `level_values`, where `above` applies above it.
+    """Return the values that apply below a level, from the values `above` it and its own `level_values`.
 
-    What JSON answers are compared by stands below `json` in the value of `compare`: in a folder as written, in a suite
-    or a case of that kind all of it.
+    Keys combine by their inheritance. Settings of `compare` for JSON answers are kept below `json`: in a folder those
+    written there, in a suite or case of kind json all of them.
     """
     values = dict(above)
     for name, value in level_values.items():
@@ -270,18 +273,21 @@ def inherit_values(above: Values, level_values: Values, *, is_folder: bool = Fal
 
 
 def unanswerable_values(values: Values) -> Values:
-    """Return the values of a suite as they apply to its cases that no answer is right for: `{}` is about answers."""
+    """Return the values of a suite for its cases that no answer is right for, without empty thresholds.
+
+    `{}` clears the thresholds of answers only.
+    """
     return {**values, "thresholds": tuple(level for level in values.get("thresholds", ()) if level)}
 
 
 def applicable_thresholds(
     levels: Iterable[Mapping[str, Threshold | None]], kind: Kind, *, criteria: Collection[Criterion]
 ) -> dict[str, Threshold]:
-    """Return the thresholds of a case by those of its levels, from the top: of each group, those of the nearest level.
+    """Return the thresholds of a case from those of its levels, the topmost first.
 
-    A level without a metric of the group that scores the case leaves those above it, and at last the default ones.
-    The metric of what a case states besides gold has a default of 1, and is a group by itself. `{}` clears all groups,
-    and None removes one threshold.
+    Each group has those of the nearest level. A level without a metric of the group that scores the case keeps those
+    above it, at last the kind's defaults. The metric of what a case states besides gold has a default of 1, and is a
+    group by itself. `{}` clears all groups, and None removes one threshold.
     """
     defaults = {name: least for name, least in kind.default_thresholds.items() if METRICS[name].criterion in criteria}
     own = [name for criterion, name in OWN_METRICS.items() if criterion in criteria]
@@ -301,14 +307,14 @@ def applicable_thresholds(
 
 
 def added(above_words: tuple[str, ...], level_words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of both levels in this order, each once."""
+    """Return the words of both levels in this order, without repetition."""
     return tuple(dict.fromkeys(above_words + level_words))
 
 
 def resolve(values: Values, *, criteria: Collection[Criterion] = GOLD_CRITERIA) -> SuiteSettings:
-    """Return the settings of a case with these criteria by its values, a kind among them.
+    """Return the settings of a case with these criteria from its values, which include a kind.
 
-    Raise `CaseError` for an unknown source, and `CaseError` or `SuiteError` for expectations that cannot be read.
+    Raises `CaseError` for an unknown source, and `CaseError` or `SuiteError` for expectations that cannot be read.
     """
     kind = KINDS[values["kind"]]
     values = {name: value for name, value in values.items() if KEYS[name].used_by(kind)}
@@ -356,7 +362,7 @@ def resolve(values: Values, *, criteria: Collection[Criterion] = GOLD_CRITERIA) 
 
 
 def with_compare(policy: Policy, compare: Values) -> Policy:
-    """Return a policy with values of the key `compare` instead of its own."""
+    """Return a policy in which values of the key `compare` replace its own."""
     fields = {**({"extra_columns": "allow"} if compare.get("gold_columns") else {}), **compare}
     fields |= fields.pop("json", {})
     column_limits = fields.pop("column_numbers", {})

@@ -57,7 +57,7 @@ class SourceText(NamedTuple):
 
 
 def source_shape() -> Shape:
-    """Return the shape of a source: a text, or the name of an engine with its settings, under or beside the name."""
+    """Return the shape of a source: a text, or an engine's name with settings below or next to it."""
     return either(TEXT, *map(_engine_shape, ENGINES.available()))
 
 
@@ -72,7 +72,10 @@ def _engine_shape(name: str) -> Shape:
 
 @shape(source_shape)
 def read_source(node: Node) -> Source | SourceText:
-    """Read a source that is a mapping, or the text of one; raise `CaseError`."""
+    """Return a source that is a mapping, with checked settings; for a text, a `SourceText` to resolve later.
+
+    Raises `CaseError`.
+    """
     if not isinstance(node.value, dict):
         if isinstance(node.value, list):
             raise unexpected(node, "one source", ": write one, or several under `sources`, by name")
@@ -105,13 +108,13 @@ def read_source(node: Node) -> Source | SourceText:
 
 @shape({"allOf": [OF_SOURCE]})  # beside a reference alone, editors ignore the description
 def read_gold_source(node: Node) -> Source | SourceText:
-    """Read a source as `read_source` does; editors know it by the shape of that key."""
+    """Return a source as `read_source` does; a reader of its own, so that editors describe it as `source`."""
     return read_source(node)
 
 
 @shape({"type": "object", "additionalProperties": OF_SOURCE})
 def read_sources(node: Node) -> dict[str, Source]:
-    """Read the named sources; raise `SuiteError` with the problems of all of them."""
+    """Return the sources by name; raises `SuiteError` with the problems of all of them."""
 
     def read(name: str, value: Node) -> Source:
         source = read_source(value)
@@ -121,7 +124,10 @@ def read_sources(node: Node) -> dict[str, Source]:
 
 
 def resolved_source(source: Source | SourceText, sources: Mapping[str, Source]) -> Source:
-    """Return the source that a text names in `sources`, or by its path or URL; raise `CaseError` if there is none."""
+    """Return the source that a text names: in `sources`, or by its path or URL. Raises `CaseError` if there is none.
+
+    A `Source` is returned as it is.
+    """
     if isinstance(source, Source):
         return source
     if source.text in sources:
@@ -176,7 +182,7 @@ def _source(name: str, engine: str, settings: Mapping[str, JsonValue], node: Nod
 
 
 def _check_settings(engine: str, settings: Mapping[str, JsonValue], folder: Path) -> None:
-    """Raise `SettingError` for settings that cannot be right, or a CA file that does not exist."""
+    """Raise `SettingError` for settings that the engine refuses, or for a CA file that does not exist."""
     ENGINES[engine].check(settings)
     name = settings.get("verify")
     if not isinstance(name, str):
@@ -200,7 +206,7 @@ def _check_engine(engine: str, node: Node) -> None:
 
 
 def _name_of(engine: str, settings: Mapping[str, JsonValue]) -> str:
-    """Return a name for a source without one: its path or URL, else its first setting, or the engine."""
+    """Return a name for a source without one: its path or URL, otherwise its first setting, otherwise the engine."""
     first = settings.get(ENGINES[engine].text_setting) or next(iter(settings.values()), None)
     if isinstance(first, list):
         return ", ".join(mask_credentials(str(item)) for item in first) or engine
@@ -208,7 +214,7 @@ def _name_of(engine: str, settings: Mapping[str, JsonValue]) -> str:
 
 
 class SchemaFile(NamedTuple):
-    """A file in the form of Spider's tables.json."""
+    """A file with schemas in the form of Spider's tables.json."""
 
     file: File
     database: str | None
@@ -218,7 +224,7 @@ class SchemaFile(NamedTuple):
 
 @shape(either(TEXT, mapping_shape(dict.fromkeys(("file", DATABASE), TEXT), required=["file"])))
 def read_db_schema(node: Node) -> SchemaFile:
-    """Read `file.json` or `{file: file.json, db_id: NAME}`; raise `CaseError`."""
+    """Return the schema file that `file.json` or `{file: file.json, db_id: NAME}` names; raises `CaseError`."""
     if not isinstance(node.value, dict):
         return SchemaFile(file_at(node.file.folder / required_text(node)), None, node)
     settings = known_entries(node, {"file": required_text, DATABASE: required_text})
@@ -228,10 +234,10 @@ def read_db_schema(node: Node) -> SchemaFile:
 
 
 def load_schema(schema_file: SchemaFile, source: Source | None, metadata: Mapping[str, JsonValue]) -> Schema:
-    """Return the schema of a case's database; raise `CaseError` if the file has none of that name.
+    """Return the schema of a case's database; raises `CaseError` if the file has none of its name.
 
-    The name is the one beside the file, or the case's metadata `db_id`, or the name of the source without its suffix; a
-    file with one database needs none.
+    The name is the one next to the file, otherwise the case's metadata `db_id`, otherwise the name of the source
+    without its suffix. A file with one database needs no name.
     """
     schemas = _schemas(schema_file.file.path, modification_time(schema_file.file.path))
     if isinstance(schemas, str):
@@ -247,7 +253,10 @@ def load_schema(schema_file: SchemaFile, source: Source | None, metadata: Mappin
 
 @lru_cache(maxsize=16)
 def _schemas(path: Path, _: int) -> dict[str, Schema] | str:
-    """Return the schemas of a file by `db_id`, or the problem, which is cached too: a large file is read once."""
+    """Return the schemas of a file by `db_id`, or its problem as a text. Both are cached: a large file is read once.
+
+    The second argument is the file's modification time, so that a changed file is read again.
+    """
     try:
         return _read_schemas(_JSON.read(file_at(path).text(MAX_SCHEMA_BYTES)))
     except CaseError as error:

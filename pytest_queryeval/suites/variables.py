@@ -46,7 +46,7 @@ _REQUIREMENT = re.compile(r"""(?P<name>[\w.-]+).*\bextra\s*==\s*["'](?P<extra>[\
 
 
 class EnvFile(NamedTuple):
-    """The name of a file with variables."""
+    """The name of a file with variables, as a suite states it."""
 
     path: str
     export: bool = False
@@ -55,7 +55,7 @@ class EnvFile(NamedTuple):
 
 @shape(either(TEXT, mapping_shape({"path": TEXT, "export": shape_of(flag)}, required=["path"])))
 def read_env_file(node: Node) -> EnvFile:
-    """Read `FILE` or `{path: FILE, export: true}`; raise `CaseError`."""
+    """Return the file that `FILE` or `{path: FILE, export: true}` names; raises `CaseError`."""
     if not isinstance(node.value, dict):
         return EnvFile(required_text(node))
     settings = known_entries(node, {"path": required_text, "export": flag})
@@ -65,9 +65,10 @@ def read_env_file(node: Node) -> EnvFile:
 
 
 def load_env_file(top: Node) -> None:
-    """Read the variables of a folder, none where its `env_file` is missing; raise `CaseError` for an invalid line.
+    """Read the variables of a folder's `env_file`, and register their values as secrets.
 
-    CI services set variables themselves and have no such file.
+    A missing file has no variables, because CI services set them otherwise. `export` puts them into the environment if
+    they are not set. Raises `CaseError` for an invalid line.
     """
     folder = top.file.folder
     _variables.pop(folder, None)
@@ -96,7 +97,10 @@ def load_env_file(top: Node) -> None:
 
 
 def variable(name: str, folder: Path) -> str | None:
-    """Return the value of a variable for files in `folder`: of the environment, else of the nearest `env_file`."""
+    """Return a variable's value for files in `folder`: from the environment, otherwise from the nearest `env_file`.
+
+    Return None if it is not set.
+    """
     if name in os.environ:
         return os.environ[name]
     files = (_variables[place] for place in (folder, *folder.parents) if place in _variables)
@@ -104,12 +108,12 @@ def variable(name: str, folder: Path) -> str | None:
 
 
 def expanded_text(node: Node) -> str:
-    """Read a text with variables replaced; raise `CaseError` with the name of a missing one."""
+    """Return a node's text with variables replaced; raises `CaseError` for a variable that is not set."""
     return _expand(text(node), node)
 
 
 def expanded_value(node: Node) -> Any:
-    """Read a scalar, list or mapping with variables replaced in all its texts; raise `CaseError`.
+    """Return a scalar, list or mapping with variables replaced in all its texts; raises `CaseError`.
 
     Values from the environment are texts: `port: ${PORT}` never becomes a number.
     """
@@ -122,7 +126,10 @@ def expanded_value(node: Node) -> Any:
 
 
 def expanded_settings(node: Node, text_setting: str) -> dict[str, JsonValue]:
-    """Read a mapping as it is, and anything else as the value of the setting `text_setting`; raise `CaseError`."""
+    """Return the settings in a mapping, or any other value as the setting `text_setting`, with variables replaced.
+
+    Raises `CaseError`.
+    """
     if isinstance(node.value, dict):
         return {name: expanded_value(value) for name, value in node.value.items()}
     if isinstance(node.value, list):
@@ -132,7 +139,10 @@ def expanded_settings(node: Node, text_setting: str) -> dict[str, JsonValue]:
 
 
 def settings_shape(validators: Mapping[str, SettingValidator] | None, single: str) -> Shape:
-    """Return the shape of what `expanded_settings` reads, by the validators of the settings."""
+    """Return the shape of the values that `expanded_settings` reads, by the validators of the settings.
+
+    `single` is the setting that a value alone stands for. None as validators allows anything.
+    """
     if validators is None:
         return ANYTHING
     settings = setting_shapes(validators)
@@ -147,9 +157,10 @@ def setting_shapes(validators: Mapping[str, SettingValidator]) -> dict[str, Shap
 
 @contextmanager
 def settings_at(nodes: Mapping[str, Node], fallback_node: Node, text_setting: str) -> Iterator[None]:
-    """Raise the `SettingError` of the block as `CaseError` at the node of its setting, else at `fallback_node`.
+    """Turn a `SettingError` within the `with` statement into a `CaseError` at the node of its setting.
 
-    The key of `fallback_node` replaces `text_setting` in the message if it stands for it.
+    Without such a node it is at `fallback_node`, whose key replaces `text_setting` in the message if it stands for it.
+    Values of variables are shown as `${NAME}`.
     """
     try:
         yield
@@ -164,7 +175,7 @@ def settings_at(nodes: Mapping[str, Node], fallback_node: Node, text_setting: st
 
 
 def _as_written(message: str, node: Node) -> str:
-    """Return the message with `${NAME}` instead of its value, which may be a secret."""
+    """Return a message with `${NAME}` instead of the variable's value, which may be a secret."""
     if isinstance(node.value, str):
         expanded = _expand(node.value, node) if "${" in node.value else ""
         message = message.replace(f"'{expanded}'", f"'{node.value}'")
@@ -194,7 +205,7 @@ class MissingExtraError(QueryEvalError):
 
 @shape(either(TEXT, list_shape(TEXT)))
 def read_requires(node: Node) -> tuple[str, ...]:
-    """Read the name of an extra, or a list of names; raise `CaseError` for an unknown one."""
+    """Return the extras that a value names, one or a list; raises `CaseError` for an unknown extra."""
     extra_nodes = items(node) if isinstance(node.value, list) else [node]
     for item in extra_nodes:
         if text(item) not in packages_of_extras():
@@ -203,9 +214,9 @@ def read_requires(node: Node) -> tuple[str, ...]:
 
 
 def check_required(top: Node) -> None:
-    """Raise `MissingExtraError` if a file or a folder needs an extra that is missing.
+    """Raise `MissingExtraError` if the mapping of a file or folder requires an extra that is missing.
 
-    Then nothing else of it is read, since its sources may need the extra.
+    Call it before anything else of the mapping is read, because sources may need the extra.
     """
     if isinstance(top.value, dict) and REQUIRES in top.value:
         check_installed(read_requires(top.value[REQUIRES]))
@@ -220,7 +231,7 @@ def check_installed(extras: Sequence[str]) -> None:
 
 @cache
 def packages_of_extras() -> Mapping[str, tuple[str, ...]]:
-    """Return the packages that each extra of this package installs, from its metadata."""
+    """Return the packages that each extra of this package installs, from its metadata. Cached."""
     packages_by_extra: dict[str, tuple[str, ...]] = {}
     for requirement in requires(PACKAGE) or ():
         if match := _REQUIREMENT.match(requirement):

@@ -38,7 +38,7 @@ MIN_SPAN = 1e-9  # of an axis, whose ticks have nine decimals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A filter of the list of cases, and how many cases it shows."""
+    """A filter of the list of cases: its words, and how many cases it shows."""
 
     name: str
     words: str
@@ -48,7 +48,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis whose ends and middle are round: values become places from 0 to 100."""
+    """An axis from `low` to `high`; its ends and its middle are round numbers."""
 
     low: float
     high: float
@@ -57,7 +57,7 @@ class Scale:
     def over(cls, values: Sequence[float]) -> Scale:
         """Return a scale around all values, whose ends and middle are multiples of a power of ten.
 
-        A scale of shares stays within 0 and 1.
+        If all values are between 0 and 1, so is the scale.
 
         >>> Scale.over([0.675, 0.7375]).ticks, Scale.over([0.1, 0.9]).ticks, Scale.over([130.0, 170.0]).ticks
         (('0.67', '0.71', '0.75'), ('0.1', '0.5', '0.9'), ('130', '150', '170'))
@@ -73,19 +73,19 @@ class Scale:
         return cls(low * step, high * step)
 
     def at(self, value: float) -> float:
-        """Return the place of a value."""
+        """Return the place of a value on the axis, from 0 to 100."""
         return round(100 * (value - self.low) / (self.high - self.low or 1.0), 2)
 
     @property
     def ticks(self) -> tuple[str, str, str]:
-        """The values at both ends and in the middle."""
+        """The texts of the low end, the middle and the high end."""
         low, middle, high = (f"{round(value, 9):g}" for value in (self.low, (self.low + self.high) / 2, self.high))
         return low, middle, high
 
 
 @functools.cache
 def template(path: Path) -> Template:
-    """Return a template, which may use those of this folder."""
+    """Return a Jinja template that escapes every text and may include templates of this folder. Cached."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     loader = FileSystemLoader([path.parent, HERE])
@@ -99,17 +99,17 @@ def template(path: Path) -> Template:
 
 
 def line(text: object) -> str:
-    """Return a text as one visible line of at most LINE_CHARACTERS."""
+    """Return a text as one line of at most LINE_CHARACTERS, with escapes for invisible characters."""
     return escape_line(str(text), LINE_CHARACTERS)
 
 
 def link(**state: str) -> str:
-    """Return the fragment of a URL that shows the page in a state: with a case open, or with some of the cases."""
+    """Return the URL fragment that opens the page in a state, such as `case=NODEID` or a filter."""
     return f"#{urlencode(state, errors='backslashreplace', quote_via=quote, safe='')}"
 
 
 def cell(text: str) -> str:
-    """Return the cell of a table as one visible line; the name of a case is a link to its page."""
+    """Return the text of a table cell as one line; a `CaseName` becomes a link to the page of its case."""
     from markupsafe import Markup
 
     if isinstance(text, CaseName):
@@ -118,16 +118,16 @@ def cell(text: str) -> str:
 
 
 def with_code(text: str) -> Markup:
-    """Return the HTML of a text, with what stands between backticks as code."""
+    """Return a text as escaped HTML, in which text between backticks becomes `<code>`."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - of an escaped text
 
 
 def assets(*scripts: Path, styles: Sequence[Path] = (), connects: bool = False) -> dict[str, str]:
-    """Return the style and the script of a page, and the content policy that allows only these and loads nothing.
+    """Return style and script of a page, and the content policy that allows only these.
 
-    `styles` come after the style of all pages. A page that `connects` may ask the server that it comes from.
+    `styles` come after the style of all pages. A page that `connects` may send requests to its own server.
     """
     from markupsafe import Markup
 

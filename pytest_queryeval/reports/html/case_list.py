@@ -54,19 +54,19 @@ NOT_DETAILS = frozenset(
 
 
 def pack(text: str) -> str:
-    """Return a text deflated, in base64: the same for the same text, and without characters of markup."""
+    """Return a text deflated and in base64; equal texts give equal results."""
     return base64.b64encode(zlib.compress(text.encode(errors="backslashreplace"))).decode("ascii")
 
 
 def json_text(value: Any) -> str:
-    """Return a value as compact JSON."""
+    """Return a value as compact JSON; raises ValueError for NaN and infinity."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def with_exact_numbers(value: Any) -> Any:
-    """Return the value with each number as its text in report.json after a `#`; texts that begin with `#` get another.
+    """Return a JSON value in which each number is a text: `#` and the number as report.json has it.
 
-    JavaScript rounds integers beyond 2^53, and writes 1.0 as 1.
+    A text that begins with `#` gets another `#` before it. JavaScript rounds integers beyond 2^53, and writes 1.0 as 1.
     """
     match value:
         case str():
@@ -82,11 +82,11 @@ def with_exact_numbers(value: Any) -> Any:
 
 
 def case_columns(report: Report) -> dict[str, object]:
-    """Return the columns that the table of cases shows, sorts and searches, as lists in the order of the report.
+    """Return the columns of the table of cases, as lists in the order of the report's cases.
 
-    `scores` has such a list for each metric. `groups` maps each group to its values and, for each case, to indices
-    into them. A `nodeid` is None if it is the path and the id. `worst` has the indices of the cases that come
-    first, `views` those of the cases that each filter shows.
+    `scores` has such a list for each metric. `groups` maps each group to its values and, for each case, to indices into
+    them. A `nodeid` is None if it is the path and the id. `worst` has the indices of the cases that come first, `views`
+    the indices of the cases that each filter shows.
     """
     cases = report["cases"]
     places = {id(case): place for place, case in enumerate(cases)}
@@ -122,7 +122,7 @@ def case_columns(report: Report) -> dict[str, object]:
 
 
 def _before(report: Report) -> dict[str, object]:
-    """Return what the baseline had: the scores that cases have no longer, and how many cases each cause."""
+    """Return facts of the baseline: earlier scores by the index of their case, and earlier and current causes."""
     if (baseline := report.get("baseline")) is None:
         return {"earlier": {}, "causes": {}}
     earlier = baseline.get("earlier_scores", {})
@@ -137,7 +137,10 @@ def _before(report: Report) -> dict[str, object]:
 
 
 def views(report: Report) -> dict[str, list[int]]:
-    """Return the places of the cases that each filter shows, but for the filters of outcomes."""
+    """Return for each filter the indices of its cases, except for filters by outcome.
+
+    The filters are regressions, fixes, new errors, ties, accidental, and reviewed.
+    """
     cases, baseline = report["cases"], report.get("baseline")
     flipped_nodeids = {view: frozenset(baseline[side] if baseline else ()) for view, side in FLIPPED.items()}
     return {
@@ -152,7 +155,10 @@ def views(report: Report) -> dict[str, list[int]]:
 
 
 def _members(report: Report, name: str, plural: str) -> dict[str, object]:
-    """Return the values of a group in the order of the report, and for each case the places of its values in them."""
+    """Return a group's values in the order of the report, and for each case the indices of its values.
+
+    `plural` is the group's name for several values.
+    """
     values_of_cases = [group_values(case, name) for case in report["cases"]]
     values = {value for values_of_case in values_of_cases for value in values_of_case}
     # The report of an earlier version lacks groups.
@@ -163,19 +169,22 @@ def _members(report: Report, name: str, plural: str) -> dict[str, object]:
 
 
 def _labels(case: CaseReport) -> list[str]:
-    """Return the labels of a cause, or the kind of the failure; none where neither is known."""
+    """Return the labels of a case's cause, otherwise the kind of its failure; an empty list without both."""
     error = case["predicted"]["error"] if case["predicted"] is not None else None
     return cause_labels(case) or ([error["kind"]] if error is not None else [])
 
 
 def _listed_problem(case: CaseReport, first_case: str | None) -> str:
-    """Return what is wrong with an answer; of an error that a case above has, only which case that is."""
+    """Return what is wrong with an answer; for a repeated error, only which case above has the same error."""
     is_first = first_case in (None, case["nodeid"])
     return cut(problem_text(case) if is_first else f"the same error as {first_case}", TEXT_CHARACTERS)
 
 
 def _change(case: CaseReport) -> list[str] | None:
-    """Return the clause of a predicted query to change, its text and the corrected text; None without a change."""
+    """Return the clause of the first edit, the predicted text and the corrected text.
+
+    None if the edit changes no text.
+    """
     edit = case["cause"]["edits"][0] if case["cause"] is not None else None
     before, arrow, after = edit["change"].partition(" → ") if edit is not None else ("", "", "")
     if edit is None or not arrow:  # the message of a failure, which is shown as it is
@@ -185,7 +194,7 @@ def _change(case: CaseReport) -> list[str] | None:
 
 
 def pieces(case_details: Iterable[object]) -> Iterator[tuple[int, str]]:
-    """Yield the details of all cases as JSON lists of some length, each with the number of its first case."""
+    """Yield JSON lists of case details of about PIECE_CHARACTERS, each with the index of its first case."""
     first, length = 0, 0
     piece: list[str] = []
     for number, details_of_case in enumerate(case_details):
@@ -199,7 +208,10 @@ def pieces(case_details: Iterable[object]) -> Iterator[tuple[int, str]]:
 
 
 def step_limit(cases: Iterable[CaseReport]) -> int:
-    """Return how many characters the page shows of each content of a step, so that all steps fit into STEPS_BYTES."""
+    """Return how many characters the page shows of each input or output of a step.
+
+    The limit shrinks until all steps fit into STEPS_BYTES, but not below FEWEST_CHARACTERS.
+    """
     predictions = [
         prediction
         for case in cases
@@ -213,7 +225,7 @@ def step_limit(cases: Iterable[CaseReport]) -> int:
 
 
 def _do_steps_fit(predictions: Iterable[PredictionReport], limit: int) -> bool:
-    """Return whether steps cut to so many characters are small enough once they are packed."""
+    """Return whether all steps, with contents cut to `limit` characters, fit into STEPS_BYTES when compressed."""
     packer, size = zlib.compressobj(), 0
     for prediction in predictions:
         size += len(packer.compress(json_text(_steps(prediction, limit)).encode(errors="backslashreplace")))
@@ -227,7 +239,7 @@ def _steps(prediction: PredictionReport, limit: int) -> list[StepReport]:
 
 
 def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
-    """Yield the packed parts of a page: the list, then each piece with the number of its first case."""
+    """Yield the packed parts of a page: first None and the list, then each piece with the index of its first case."""
     yield None, pack(json_text(case_columns(report)))
     earlier = report["baseline"].get("earlier", {}) if "baseline" in report else {}
     limit = step_limit(report["cases"])
@@ -238,7 +250,10 @@ def packed_cases(report: Report) -> Iterator[tuple[int | None, str]]:
 
 
 def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = CONTENT_CHARACTERS) -> dict[str, object]:
-    """Return what only the page of a case shows, without empty fields, and of steps at most `limit` characters."""
+    """Return what the page of a case shows besides the list, without empty fields.
+
+    `earlier` is the case in the baseline. Inputs and outputs of steps have at most `limit` characters.
+    """
     metric_details = {  # the story of a case has the others as its notes
         name: value
         for name, value in case["details"].items()
@@ -274,7 +289,10 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
 
 
 def _challenge(case: CaseReport) -> dict[str, object] | None:
-    """Return what came of a challenge in words, and its counterexample with exact numbers; None without one."""
+    """Return the result of a challenge in words, and its counterexample with exact numbers.
+
+    None without a challenge.
+    """
     if "challenge" not in case:
         return None
     counterexample = by_data(case["challenge"]).counterexample
@@ -287,12 +305,15 @@ def _challenge(case: CaseReport) -> dict[str, object] | None:
 
 
 def _untruncated_text(text: str) -> str:
-    """Return the whole text if the list of cases shows it truncated, else an empty text."""
+    """Return the whole text if the list of cases shows only its beginning; otherwise an empty text."""
     return text if len(text) > TEXT_CHARACTERS else ""
 
 
 def _side(query: QueryReport | None, answer: TableExcerpt | None) -> dict[str, object] | None:
-    """Return an execution with a short time; numbers of a database are exact."""
+    """Return a query's report with its answer's size in words, exact numbers, and three digits of time.
+
+    None for None.
+    """
     if query is None:
         return None
     words = {"shape": answer.shape, "more": answer.more} if answer is not None else {}
@@ -300,7 +321,7 @@ def _side(query: QueryReport | None, answer: TableExcerpt | None) -> dict[str, o
 
 
 def _prediction(prediction: PredictionReport | None, limit: int) -> dict[str, object] | None:
-    """Return a prediction with a short time, and its first steps; numbers of a system are exact."""
+    """Return a prediction with exact numbers, three digits of time, and its first STEPS_SHOWN steps; None for None."""
     if prediction is None:
         return None
     steps: dict[str, object] = {}
@@ -313,5 +334,5 @@ def _prediction(prediction: PredictionReport | None, limit: int) -> dict[str, ob
 
 
 def _short(seconds: float) -> float:
-    """Return seconds with three digits: the others are noise, which does not compress."""
+    """Return seconds with three significant digits: the others are noise, which does not compress."""
     return float(f"{seconds:.3g}")

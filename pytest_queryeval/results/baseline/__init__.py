@@ -35,7 +35,7 @@ FlipKind: TypeAlias = Literal["regressions", "fixes", "errors", "skipped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDifference:
-    """How the cases of a run differ from those of an earlier one; but for `common`, cases are node ids."""
+    """How the cases of a run differ from those of an earlier run; cases are node ids, except in `common`."""
 
     before: RunResults
     after: RunResults
@@ -62,7 +62,7 @@ class RunDifference:
 
 
 class CasePairs:
-    """The same cases before and after, which are read one by one where a report has more than fit in memory."""
+    """Pairs of the same case before and after, which are read when they are iterated."""
 
     def __init__(self, before: Sequence[CaseReport], after: Sequence[CaseReport]) -> None:
         self._before, self._after = before, after
@@ -75,7 +75,7 @@ class CasePairs:
 
 
 class _Place(NamedTuple):
-    """Where a report has a case, and how the case ended."""
+    """The position of a case in a report, its file, and its outcome."""
 
     number: int
     """The place of the case in the report."""
@@ -85,7 +85,7 @@ class _Place(NamedTuple):
 
 
 def run_difference(before: RunResults, after: RunResults) -> RunDifference:
-    """Return what differs between two runs; cases are matched by node id, and in the order of their files."""
+    """Return the difference between two runs; cases are matched by node id, and listed in the order of their files."""
     old_places, new_places = _places(before), _places(after)
     shared_places = {
         nodeid: (old_place, new_places[nodeid]) for nodeid, old_place in old_places.items() if nodeid in new_places
@@ -124,7 +124,7 @@ def run_difference(before: RunResults, after: RunResults) -> RunDifference:
 
 
 def flip_kind(before: Outcome, after: Outcome) -> FlipKind | None:
-    """Return on which list of a `RunDifference` a case with these outcomes is; None if it changed no side."""
+    """Return the list of a `RunDifference` for a case with these outcomes; None if it is on none."""
     if before in MET_BY_OUTCOME and after in MET_BY_OUTCOME:
         return (
             None
@@ -139,15 +139,15 @@ def flip_kind(before: Outcome, after: Outcome) -> FlipKind | None:
 
 
 def _places(run: RunResults) -> dict[str, _Place]:
-    """Return the place of each case by its node id, in `report_order`."""
+    """Return the places of a run's cases by node id, in `report_order`."""
     ordered_cases = sorted((report_order(case), number, case["outcome"]) for number, case in enumerate(run["cases"]))
     return {nodeid: _Place(number, path, outcome) for (path, *_, nodeid), number, outcome in ordered_cases}
 
 
 def in_scope(path: str, run: RunFacts) -> bool:
-    """Return whether a file lies below the requested paths, was not ignored, and would have been read if it existed.
+    """Return whether a run would have read a file if it existed: requested, not ignored, and not unreadable.
 
-    A file is ignored where it, or a folder that holds it, lies below an ignored path or matches an ignored pattern, as
+    A file is ignored if it, or a folder that contains it, lies below an ignored path or matches an ignored pattern, as
     in pytest.
     """
     if path in run["unreadable_files"] or not any(
@@ -162,6 +162,6 @@ def in_scope(path: str, run: RunFacts) -> bool:
 
 
 def is_foreign(baseline: BaselineReport) -> bool:
-    """Return whether baseline and run have no case in common."""
+    """Return whether baseline and run both have cases but none in common."""
     counts = baseline["cases"]
     return counts["removed"] == counts["before"] > 0 and counts["after"] > 0

@@ -68,7 +68,10 @@ EARLIER_CHARACTERS = 4_000  # of what was predicted for one of them
 
 
 def changes(difference: RunDifference) -> list[SuiteChange]:
-    """Return what changed besides the system, which is the predictor; changes of the whole run have no cases."""
+    """Return what changed besides the system, which is the predictor, with the node ids of the cases concerned.
+
+    Changes of the whole run, such as of gates or versions, list no cases.
+    """
     before, after = difference.before, difference.after
     cases: dict[str, Sequence[str]] = {
         REMOVED: list(difference.removed),
@@ -107,7 +110,7 @@ def changes(difference: RunDifference) -> list[SuiteChange]:
 
 
 def fingerprints(old: CaseReport, new: CaseReport) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the fingerprints of a case in both reports; both are empty if one is unknown."""
+    """Return the fingerprints of a case in both reports; two empty mappings if one of them is unknown."""
     before, after = old["fingerprint"], new["fingerprint"]
     return ({}, {}) if before is None or after is None else (before, after)
 
@@ -128,7 +131,7 @@ def _edited(
         "gold_source",
     ],
 ) -> IsChanged:
-    """Return a test of whether one of these is different in the two fingerprints of a case."""
+    """Return a test of two reports of a case: whether one of these entries differs between their fingerprints."""
 
     def is_edited(old: CaseReport, new: CaseReport) -> bool:
         before, after = fingerprints(old, new)
@@ -138,7 +141,7 @@ def _edited(
 
 
 def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
-    """Return whether a case is expected to fail by a marker that is new, such as one of a conftest.py."""
+    """Return whether a new marker, such as of a conftest.py, expects a case to fail."""
     before, after = fingerprints(old, new)
     has_same_on_miss = before.get("on_miss") == after.get("on_miss") is not None
     is_spared = (old["outcome"], new["outcome"]) == ("failed", "missed")
@@ -146,13 +149,13 @@ def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
 
 
 def _is_marked(case: CaseReport) -> bool:
-    """Return whether a case is expected to fail by more than its `on_miss`, as far as its outcome shows."""
+    """Return whether the outcome shows that a marker, and not `on_miss`, expects the case to fail."""
     on_miss = None if case["fingerprint"] is None else case["fingerprint"]["on_miss"]
     return case["outcome"] in ("xfailed", "xpassed") or (case["outcome"] == "missed" and on_miss == "fail")
 
 
 def _lowered(old: CaseReport, new: CaseReport) -> list[str]:
-    """Return the metrics whose threshold is gone, or has a smaller minimum or a greater maximum."""
+    """Return the metrics whose threshold is gone in `new`, or has a smaller minimum or a greater maximum."""
     before, after = (
         [
             ((metric, *name), numbers)
@@ -165,19 +168,22 @@ def _lowered(old: CaseReport, new: CaseReport) -> list[str]:
 
 
 def _relaxed(before: Iterable[Requirement], after: Iterable[Requirement]) -> list[tuple[str, ...]]:
-    """Return the names of requirements that are gone, or have become less strict."""
+    """Return the names of requirements that are gone afterwards, or have become less strict."""
     numbers_after = grouped(after)
     return [name for name, least in before if not any(all(map(ge, numbers, least)) for numbers in numbers_after[name])]
 
 
 def _decision(case: CaseReport) -> str:
-    """Return the decision on the golds of a case, as far as it has an effect."""
+    """Return the decision on the golds of a case; "none" without a decision, or if it is "unsure"."""
     review = case.get("review")
     return "none" if review is None or review["decision"] == "unsure" else review["decision"]
 
 
 def _answers_moved(before: str, after: str) -> IsChanged:
-    """Return a test of whether a case has another answer, from another place: `before` and `after` name the places."""
+    """Return a test of two reports of a case: whether its answer moved from one place to another and differs.
+
+    The places are "asked" or "stated". An answer with equal outcome and scores has not moved.
+    """
 
     def is_moved(old: CaseReport, new: CaseReport) -> bool:
         places = [fingerprint.get("answers") for fingerprint in fingerprints(old, new)]
@@ -190,14 +196,14 @@ def _answers_moved(before: str, after: str) -> IsChanged:
 
 
 def _is_recorded(case: CaseReport) -> bool:
-    """Return whether the answer of the system is from a recording."""
+    """Return whether the system's answer to a case was taken from a recording."""
     return case["prediction"] is not None and case["prediction"].get("recorded", False)
 
 
 def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
-    """Return whether a case has another source, or its source another state; names decide where no state is known.
+    """Return whether a case has another source, or its source another state.
 
-    The state of a source may not have been looked up for a case that was skipped or in error.
+    If a state is not known, as for a case that was skipped or in error, the names of the sources decide.
     """
     before, after = fingerprints(old, new)
     states = [fingerprint["source"] for fingerprint in (before, after) if fingerprint and fingerprint["source"]]
@@ -208,14 +214,14 @@ def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
 
 
 def _has_drifted(old: CaseReport, new: CaseReport) -> bool:
-    """Return whether the golds of a case, which are the same, have other answers than before."""
+    """Return whether the same golds of a case have other answers than before."""
     before, after = (fingerprint.get("gold_answers") for fingerprint in fingerprints(old, new))
     is_same_gold = not _edited("golds", "review", "compare")(old, new)
     return is_same_gold and before is not None and after is not None and before != after
 
 
 def _portable(name: str | None) -> str:
-    """Return a source's name without what depends on the machine."""
+    """Return a source's name without the parts that depend on the machine: folders of absolute paths, and ports."""
     return ", ".join(_PORT.sub(r"\1", _FOLDERS.sub(r"\1", source_name)) for source_name in (name or "").split(", "))
 
 
@@ -252,7 +258,10 @@ CASE_CHANGES: Mapping[str, IsChanged] = {
 
 
 def _smaller_files(difference: RunDifference) -> Iterator[str]:
-    """Name files that lost more cases than are listed as removed: a run with a selection lists none."""
+    """Yield a description of each file that lost more cases than are listed as removed.
+
+    A run with a selection lists no removed cases.
+    """
     removed = Counter(difference.removed.values())
     after, collected = difference.after, difference.after["collected"]
     is_complete = collected and not after["stopped"]
@@ -264,7 +273,7 @@ def _smaller_files(difference: RunDifference) -> Iterator[str]:
 
 
 def _changed_gates(before: RunResults, after: RunResults) -> Iterator[str]:
-    """Name gates of folders with cases in the run that are gone or new, or require less or more than before."""
+    """Yield a description of each gate that is gone, new, loosened or tightened, if the run has cases in its folder."""
     changed_gates: list[tuple[str, PendingGate]] = []
     for description, gates, compared_gates in (
         (LOOSENED, before["gates"], after["gates"]),
@@ -282,14 +291,14 @@ def _changed_gates(before: RunResults, after: RunResults) -> Iterator[str]:
 
 
 def _gate_requirements(gates: Iterable[PendingGate]) -> Iterator[Requirement]:
-    """Yield what gates require; those with the same folder, metric and `where` are compared with each other."""
+    """Yield the requirements of gates; those of the same folder, metric and `where` have comparable names."""
     for gate in gates:
         subject = gate["folder"], gate["metric"], where_text(dict(sorted(gate["where"].items())))
         yield from (((*subject, *name), numbers) for name, numbers in rule_of(gate).requirements(gate))
 
 
 def _conditions(before: RunResults, after: RunResults) -> Iterator[str]:
-    """Yield an incomplete baseline, and changed conditions of the run: reruns of a case, processes, versions."""
+    """Yield a description of each change in the conditions of the run: reruns, processes, versions."""
     if before["stopped"]:
         yield "the earlier run ended before all its cases ran"
     old_environment, new_environment = before["environment"], after["environment"]
@@ -312,9 +321,9 @@ def _conditions(before: RunResults, after: RunResults) -> Iterator[str]:
 
 
 def compare_reports(before: Report, after: RunResults, *, path: str) -> BaselineReport:
-    """Compare a run with a baseline; the result consists of plain values, and is the same for the same reports.
+    """Return the comparison of a run with a baseline, as plain values that depend only on the two reports.
 
-    `path` is the name of the baseline; of an absolute path only the last part is kept.
+    `path` is the name of the baseline; only the last part of an absolute path is kept.
     """
     difference = run_difference(before, after)
     flipped_nodeids = dict.fromkeys((*difference.regressions[:EARLIER_CASES], *difference.fixes[:EARLIER_CASES]))
@@ -384,7 +393,7 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
 
 
 def _earlier(case: CaseReport) -> EarlierCase:
-    """Return what was predicted for a case; the texts of a baseline may come from anywhere."""
+    """Return outcome, query and error of a case in the baseline, shortened and without secrets."""
 
     def safe_text(text: str) -> str:
         return truncate(redact(utf8_safe(text)), EARLIER_CHARACTERS)
@@ -401,7 +410,7 @@ def _earlier(case: CaseReport) -> EarlierCase:
 
 
 def _field_changes(pairs: Mapping[str, Pairs]) -> dict[str, FieldChange]:
-    """Return the changes of the fields whose means changed, the largest first; of fields in many cases first of all."""
+    """Return the fields whose means changed, at most MAX_FIELDS, the largest sum of changes first."""
     changed = {name: scores for name, scores in pairs.items() if scores.change}
     names = sorted(changed, key=lambda name: -abs(sum(changed[name].differences)))
     return {
@@ -411,7 +420,10 @@ def _field_changes(pairs: Mapping[str, Pairs]) -> dict[str, FieldChange]:
 
 
 def _metric_changes(pairs: Mapping[str, Pairs], costs: Collection[str]) -> dict[str, MetricChange]:
-    """Return the change of the pass rate and of each metric that has a pair of scores."""
+    """Return the tested change of each metric with a pair of scores; none if no metric has one.
+
+    `costs` are the metrics for which lower scores are better.
+    """
     scored_pairs = {name: scores for name, scores in pairs.items() if scores.before}
     if not scored_pairs:
         return {}

@@ -14,14 +14,14 @@ FIELD = "field["  # begins the names of metrics by field
 
 
 def score_of(metric: str, case: CaseReport) -> float | None:
-    """Return the score that a case has of a metric, or what it adds to a run metric; None if there is neither."""
+    """Return the score of a case for a metric or a run metric; None if it has no score."""
     return RUN_METRICS[metric].score(case) if metric in RUN_METRICS else case["scores"].get(metric)
 
 
 def compared_scores(metric: str, before: CaseReport, after: CaseReport) -> tuple[float | None, float | None]:
-    """Return the scores of a case in two runs; none where the metric was defined otherwise in one of them.
+    """Return the scores of a case in two runs; (None, None) if the metric was defined otherwise in one of them.
 
-    A run that did not compute `field[PATH]` has the score among those of its fields, if the path leads to one field.
+    An earlier run without `field[PATH]` has the score among those of its fields, if the path leads to one field.
     """
     if is_defined_otherwise(metric, before, after):
         return None, None
@@ -34,7 +34,7 @@ def compared_scores(metric: str, before: CaseReport, after: CaseReport) -> tuple
 
 
 def is_defined_otherwise(metric: str, before: CaseReport, after: CaseReport) -> bool:
-    """Return whether a case has scores of a metric by two definitions."""
+    """Return whether both reports of a case have a score of the metric, but by different definitions."""
     definitions = [
         1 if (fingerprint := case["fingerprint"]) is None else fingerprint.get("definitions", {}).get(metric, 1)
         for case in (before, after)
@@ -43,35 +43,35 @@ def is_defined_otherwise(metric: str, before: CaseReport, after: CaseReport) -> 
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean, the same in any order; 0 without any value."""
+    """Return the mean, independent of the order of the values; 0.0 without values."""
     return math.fsum(values) / len(values) if values else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The scores of the same cases, before and after, in one order; a case without a score in both has no pair."""
+    """The scores of the same cases before and after, in the same order; only cases with both scores have a pair."""
 
     before: MutableSequence[float] = field(default_factory=lambda: array("d"))
     after: MutableSequence[float] = field(default_factory=lambda: array("d"))
 
     def add(self, before: float | None, after: float | None) -> None:
-        """Add the scores of a case, if it has both."""
+        """Add a pair of scores; does nothing if one of them is None."""
         if before is not None and after is not None:
             self.before.append(before)
             self.after.append(after)
 
     def oriented(self, better: Better) -> Pairs:
-        """Return the pairs so that a higher score is a better one: those of a cost with opposite signs."""
+        """Return the pairs so that higher is better: with opposite signs if lower is better."""
         return self if better == "higher" else self.negated
 
     @property
     def differences(self) -> list[float]:
-        """After less before, for each case."""
+        """The score after minus the score before, for each pair."""
         return [after - before for before, after in zip(self.before, self.after, strict=True)]
 
     @property
     def negated(self) -> Pairs:
-        """The pairs with opposite signs: a rise of a cost becomes a fall."""
+        """The pairs with opposite signs."""
         return Pairs(before=[-value for value in self.before], after=[-value for value in self.after])
 
     @property
@@ -82,5 +82,5 @@ class Pairs:
 
     @property
     def change(self) -> float:
-        """The mean difference; 0 without any pair."""
+        """The mean difference; 0.0 without pairs."""
         return mean(self.differences)

@@ -38,7 +38,10 @@ Alternative: TypeAlias = Literal["lower", "both"]
 
 
 def paired_tests(pairs: Mapping[str, Pairs], costs: Collection[str] = ()) -> dict[str, MetricChange]:
-    """Test several changes together, of metrics or of systems; a lower mean is better for those in `costs`."""
+    """Return the change of each metric or system with its p values, interval, and detectable drop.
+
+    Names in `costs` have lower means as better ones. `p_holm` is adjusted for all changes together.
+    """
     p_values = [p_value(scores) for scores in pairs.values()]
     strictest_alpha = ALPHA / (2 * len(pairs))  # of one side, by Holm's method
     return {
@@ -58,12 +61,15 @@ def paired_tests(pairs: Mapping[str, Pairs], costs: Collection[str] = ()) -> dic
 
 
 def fitting_test(pairs: Pairs) -> TestName:
-    """Return the test that fits the scores: `mcnemar` or `sign_flip`."""
+    """Return the name of the test that fits the scores: `mcnemar` for 0 and 1, otherwise `sign_flip`."""
     return "mcnemar" if pairs.are_binary else "sign_flip"
 
 
 def p_value(pairs: Pairs, side: Alternative = "both") -> float:
-    """Return how likely chance alone gives a change as large: in both directions, or for `lower` a fall only."""
+    """Return how likely chance alone gives a change as large, in both directions, or with `lower` a fall as large.
+
+    Return 1.0 if no pair differs.
+    """
     if not pairs.are_binary:
         return _sign_flip(pairs.differences, side)
     broken = sum(difference < 0 for difference in pairs.differences)
@@ -76,7 +82,7 @@ def p_value(pairs: Pairs, side: Alternative = "both") -> float:
 
 
 def fall_p(pairs: Pairs) -> float:
-    """Return the `p_value` of a fall; where signs are random, an upper bound of it that holds in 199 of 200 draws.
+    """Return the p value of a fall; with random signs, an upper bound of it that holds in 199 of 200 draws.
 
     So a verdict does not depend on which random numbers were drawn.
     """
@@ -87,7 +93,11 @@ def fall_p(pairs: Pairs) -> float:
 
 
 def _sign_flip(differences: Sequence[float], side: Alternative) -> float:
-    """Return the share of signs whose sum is as extreme; the real signs count as one draw, so p is never 0."""
+    """Return the share of sign assignments whose sum is at least as extreme as the observed sum.
+
+    Few differences are tested with all signs, others with RESAMPLES random ones. The real signs count as one draw, so p
+    is never 0.
+    """
     sizes = np.sort(np.abs([difference for difference in differences if difference]))
     observed = math.fsum(differences)
     is_exact = len(sizes) <= MAX_EXACT
@@ -102,7 +112,7 @@ def _sign_flip(differences: Sequence[float], side: Alternative) -> float:
 
 
 def _random_signs(number: int) -> Iterable[Numbers]:
-    """Yield RESAMPLES rows of random bits, a few rows at a time."""
+    """Yield arrays of random bits, together RESAMPLES rows of `number` columns; the same in every call."""
     random, width, remaining_rows = np.random.default_rng(SEED), -(-number // 8), RESAMPLES
     while remaining_rows:
         rows = min(remaining_rows, max(1, BATCH_CELLS // number))
@@ -112,11 +122,11 @@ def _random_signs(number: int) -> Iterable[Numbers]:
 
 
 def interval(pairs: Pairs) -> list[float] | None:
-    """Return a 95 % interval of the change; None for a single case, and where all differences are the same.
+    """Return a 95 % interval of the mean change; None for a single case, and if all differences are the same.
 
     For scores of 0 and 1 it is the adjusted Wald interval for paired proportions (Bonett and Price, 2012), which also
-    holds where few cases flip; else the percentile bootstrap over cases, with a fixed seed, which needs about 30 cases
-    that differ.
+    holds where few cases flip, and if none does. For other scores it is the percentile bootstrap over cases, with a
+    fixed seed, which needs about 30 cases that differ.
 
     Differences with few distinct values are drawn as counts of these values, which is equivalent and fast. With very
     many cases and values fewer resamples are drawn: the interval is then so narrow that the error does not matter.
@@ -153,10 +163,12 @@ def interval(pairs: Pairs) -> list[float] | None:
 def detectable_drop(pairs: Pairs, alpha: float = ALPHA, tolerated: float = 0.0) -> float | None:
     """Return the smallest true drop that the one-sided test at `alpha` finds with a power of 80 %.
 
-    A drop of up to `tolerated` is not to be found. The result depends on how much the cases differ between the two
-    reports, and where few do, on what a drop itself adds: cases that change as much as those do, or where none does,
-    that lose their whole score. None if that number of cases shows no drop; costs come `negated`. A two-sided
-    test finds a change in either direction at twice that `alpha`.
+    Drops of up to `tolerated` need not be found. The result depends on how much the cases differ between the two
+    reports. If few differ, it depends on what a drop itself adds: cases that change as much as those that changed. If
+    none changed, they lose their whole score.
+
+    None if that number of cases shows no drop. Costs come `negated`. A two-sided test finds a change in either
+    direction at twice that `alpha`.
     """
     n = len(pairs.before)
     if not n or 0.5**n > alpha:
@@ -186,7 +198,7 @@ def _root_mean_square(values: Sequence[float]) -> float:
 
 
 def mcnemar_power(n: int, discordant: float, drop: float, alpha: float = ALPHA) -> float:
-    """Return the power of the exact one-sided test of n pairs for a drop; the share `discordant` of pairs differs.
+    """Return the power of the exact one-sided McNemar test of n pairs for a drop, if the share `discordant` differs.
 
     Of the discordant pairs the share (discordant + drop) / (2 discordant) is broken; there are at least as many as the
     drop needs. Numbers of discordant pairs that practically never occur are left out of the sum.

@@ -40,7 +40,7 @@ GateMode: TypeAlias = Literal["complete", "selection", "off"]
 
 
 class UnknownRule(GateRule):
-    """A stand-in for a rule of another version of this package, or of a package that is not installed."""
+    """A stand-in for the rule of another version of this package, or of a package that is not installed."""
 
     has_limits = False
 
@@ -54,7 +54,7 @@ class UnknownRule(GateRule):
         return {"value": None}
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
-        """Yield everything that the gate states: how strict it is is unknown, so any change counts."""
+        """Yield the whole gate as one requirement: how strict it is is unknown, so any change counts."""
         yield (gate_key(_pending(gate)),), ()
 
     def shown_value(self, gate: GateReport, value: float) -> str:
@@ -68,7 +68,7 @@ UNKNOWN = UnknownRule()
 
 
 def rule_of(gate: PendingGate) -> GateRule:
-    """Return the rule of a gate; `UNKNOWN` for one that is not registered here."""
+    """Return the rule of a gate; `UNKNOWN` if it is not registered in this process."""
     return GATE_RULES.get(gate["type"], UNKNOWN)
 
 
@@ -76,17 +76,17 @@ GATE_WORDS = {True: "met", False: "missed", None: "not evaluated"}
 
 
 def gate_text(gate: GateReport) -> str:
-    """Return a sentence on the result of a gate, or on why it has none."""
+    """Return a sentence with the result of a gate and its folder, or why it has no result."""
     return _sentence(gate, folder_text(gate["folder"]))
 
 
 def gate_requirement(gate: PendingGate) -> str:
-    """Return what a gate requires of which cases, as `pass_rate in sql (needs at least 0.9)`."""
+    """Return what a gate requires of which cases, such as `pass_rate in sql (needs at least 0.9)`."""
     return f"{gate_subject(gate)}{folder_text(gate['folder'])} ({rule_of(gate).limit_text(gate)})"
 
 
 def gate_summary(gate: GateReport) -> str:
-    """Return the result of a gate, or why it has none, as a part of a sentence, without the number of cases."""
+    """Return the result of a gate, or why it has none, as part of a sentence, without the number of cases."""
     folder, rule = folder_text(gate["folder"]), rule_of(gate)
     if gate["value"] is None or gate["reason"]:
         return f"{gate_subject(gate)}{folder}: {gate['reason']}"
@@ -95,7 +95,10 @@ def gate_summary(gate: GateReport) -> str:
 
 
 def gate_value(gate: GateReport) -> tuple[str, str]:
-    """Return the value of a gate, and what is needed and over how many cases, or why there is no result."""
+    """Return the value of a gate as text, and what it needs over how many cases.
+
+    If the gate has no result, return an empty text and the reason.
+    """
     if gate["value"] is None or gate["reason"]:
         return "", gate["reason"]
     rule, about = rule_of(gate), _about(gate)
@@ -107,12 +110,12 @@ def gate_value(gate: GateReport) -> tuple[str, str]:
 
 
 def gate_line(gate: GateReport) -> str:
-    """Return `gate_text` with the file of the gate instead of its folder, as in pytest's short summary."""
+    """Return the file of a gate and a sentence with its result, as a line of pytest's short summary."""
     return f"{PurePosixPath(gate['folder'] or '.') / 'queryeval.yaml'} - {_sentence(gate, '')}"
 
 
 def gate_subject(gate: PendingGate) -> str:
-    """Return what a gate limits, and in which cases, in words."""
+    """Return in words what a gate limits, and in which cases."""
     return f"{rule_of(gate).subject(gate)}{where_text(gate['where'])}"
 
 
@@ -126,7 +129,7 @@ def _sentence(gate: GateReport, folder: str) -> str:
 
 
 def _about(gate: GateReport) -> list[str]:
-    """Return over how many cases a gate was evaluated, and how many were left out."""
+    """Return phrases on the number of cases of a gate: those that count, ran, were in error, or were left out."""
     about = [rule_of(gate).cases_text(gate)]
     if decided := gate.get("decided"):
         about += [f"{gate['errors']:,} in error counted as 0"] * bool(gate["errors"])
@@ -143,7 +146,7 @@ def _left_out_text(number: int, which: str) -> str:
 
 
 def ran_text(ran: int, number: int | None) -> str:
-    """Return how many cases of a gate ran, of a number that is None if it is not known."""
+    """Return in words how many cases of a gate ran, of `number` cases; None if that number is not known."""
     if number is None:
         return f"{pluralize(ran, 'case')} ran, but other suite files below could not be read"
     return f"{ran:,} of {pluralize(number, 'case')} ran"
@@ -151,7 +154,7 @@ def ran_text(ran: int, number: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CaseWithoutResult:
-    """A case without a result."""
+    """A case that has no result in a run, with its file."""
 
     path: str
     """The path of its file, relative to the root of the run."""
@@ -160,7 +163,7 @@ class CaseWithoutResult:
 
 @dataclass(frozen=True, slots=True)
 class EarlyDecision:
-    """Whether a gate is met, as decided before all of its cases ran."""
+    """The decision on a gate before all of its cases ran."""
 
     is_met: bool
     after: int
@@ -209,9 +212,9 @@ def _with_gate_metrics(settings: Settings, criteria: Collection[Criterion], metr
 
 
 def merge_gates(gate_lists: Iterable[Iterable[PendingGate]]) -> list[PendingGate]:
-    """Return the gates of several processes or shards, each once, ordered by folder and then as in its file.
+    """Return the gates of several processes or shards without repetition, ordered by folder and then as in its file.
 
-    A gate that one of them has twice stays twice. Results are dropped, except the largest number of `cases`.
+    A gate that one process lists twice stays twice. Results are dropped; `cases` becomes the largest known number.
     """
     merged_gates: dict[tuple[str, int], PendingGate] = {}
     for gates in gate_lists:
@@ -231,25 +234,25 @@ def _pending(gate: PendingGate) -> PendingGate:
 
 
 def gate_key(gate: PendingGate) -> str:
-    """Return what distinguishes a gate within a run: what it requires, and of which cases."""
+    """Return a text that distinguishes a gate within a run: what it requires, and of which cases."""
     return json.dumps({**gate, "cases": None}, sort_keys=True)
 
 
 def gate_identity(gate: PendingGate) -> str:
-    """Return what identifies a gate across runs: everything except the numbers that it requires."""
+    """Return a text that identifies a gate across runs: everything except the numbers that it requires."""
     names = sorted(name for name, _ in rule_of(gate).requirements(gate))
     return json.dumps([gate["type"], gate["folder"], gate["metric"], gate["where"], names], sort_keys=True)
 
 
 def scopes_of(gates: Iterable[PendingGate]) -> Scopes:
-    """Return the scopes of gates, by which those about a case are found."""
+    """Return the scopes of gates, which find the gates that a case belongs to."""
     return Scopes((gate["folder"], gate["where"]) for gate in gates)
 
 
 def count_cases(
     gates: Sequence[PendingGate], cases: Iterable[CaseReport], left_out: Iterable[CaseWithoutResult]
 ) -> list[int]:
-    """Return how many cases each gate is about, those that ran and those that did not; skipped ones do not count."""
+    """Return for each gate the number of its cases, those that ran and those `left_out`; skipped cases do not count."""
     scopes = scopes_of(gates)
     numbers = Counter(
         chain(
@@ -261,7 +264,7 @@ def count_cases(
 
 
 def are_left_out(cases: Iterable[CaseReport], collected: Mapping[str, int]) -> bool:
-    """Return whether cases were left out, or that is unknown; `collected` is the number of cases by file."""
+    """Return whether cases of some file did not run, or that is unknown; `collected` is the number of cases by file."""
     ran = Counter(case["path"] for case in cases)
     return not collected or any(number > ran[path] for path, number in collected.items())
 
@@ -275,14 +278,16 @@ def evaluate_gates(
     baseline: tuple[str, Report] | None = None,
     decide: Callable[[PendingGate], EarlyDecision | None] | None = None,
 ) -> list[GateReport]:
-    """Return gates with their results: `ok` is True, False, or None if one is not evaluated, for a `reason`.
+    """Return the gates with their results: `ok` is True, False, or None with a `reason` if a gate is not evaluated.
 
-    `cases` are those that ran; the field `cases` of a gate is how many cases it is about, None if
-    that is not known. A gate with limits is not evaluated if the cases that did not run could change the result,
-    unless the `mode` is `selection`; then only cases with the outcome `not_run` could. A gate that compares with a
-    `baseline`, a report with its path, uses the cases in both reports, of which those with that outcome could change
-    it, too, and is not evaluated without a baseline. `unreadable_files` are suite files that could not be read: a gate
-    above one of them is missed.
+    `cases` are the cases of the run; the field `cases` of a gate is the number of its cases, None if unknown.
+
+    - A gate with limits is not evaluated if the cases that did not run could change its result. With the `mode`
+      `selection`, only cases with the outcome `not_run` could.
+    - A gate that compares with the `baseline`, a path and its report, uses the cases in both reports. It is not
+      evaluated without a baseline, or if cases with the outcome `not_run` could change it.
+    - A gate above one of the `unreadable_files`, which are suite files, is missed.
+
     `decide` returns the early decision on a gate, which applies if the run stopped before all of the gate's cases.
     """
     gates, unreadable_files = list(gates), list(unreadable_files)
@@ -311,9 +316,9 @@ def evaluate_gates(
 
 
 class GateEvidence:
-    """The evidence of a gate: its cases are read once, and none is kept.
+    """The evidence for a gate: numbers of its cases, which are read once and not kept.
 
-    Gates that differ from it only in the minimum or maximum that they require may be evaluated on it as well.
+    Gates that differ from it only in their minimum or maximum can be evaluated on it too.
     """
 
     def __init__(
@@ -328,7 +333,7 @@ class GateEvidence:
         self._scores_with_errors = array("d")
 
     def add(self, case: CaseReport) -> None:
-        """Count a case of the run that the gate is about."""
+        """Count a case of the run that belongs to the gate."""
         gate, outcome, counts = self.gate, case["outcome"], self._counts
         has_run = outcome not in ("skipped", "not_run")
         counts["ran"] += has_run
@@ -358,7 +363,10 @@ class GateEvidence:
         cases: Iterable[CaseReport],
         decision: EarlyDecision | None,
     ) -> GateReport:
-        """Return a gate with its result; the arguments are those of `evaluate_gates`."""
+        """Return a gate with its result; the arguments are those of `evaluate_gates`.
+
+        `decision` is the early decision on this gate.
+        """
         ran, not_run, rule = self._counts["ran"], self._counts["not_run"], self._rule
         number = None if gate["cases"] is None else max(gate["cases"], ran)
         unreadable_file = next((path for path in unreadable_files if is_below(path, gate["folder"])), None)
@@ -399,7 +407,7 @@ class GateEvidence:
         return {**gate, **measurement, "cases": number, "ran": ran, "ok": ok, "reason": reason}
 
     def _measurement(self, gate: PendingGate) -> GateMeasurement:
-        """Return what the gate measures, and how many cases are behind it and how many left out."""
+        """Return the value that the gate measures, the number of cases with it, and the numbers of cases left out."""
         measured, counts = self._rule.measure(gate, self._numbers), self._counts
         measurement: GateMeasurement = {"value": measured["value"], "n": counts["n"], "errors": counts["errors"]}
         for name in self._rule.counts:
@@ -410,7 +418,7 @@ class GateEvidence:
         return {**measurement, **measured}
 
     def _why_no_case(self, gate: PendingGate, cases: Iterable[CaseReport]) -> str:
-        """Return why a gate is about no case, or about none that was evaluated; empty if it is about some."""
+        """Return why no case of the run belongs to the gate, or none was evaluated; empty if one was."""
         below = [case for case in cases if is_below(case["path"], gate["folder"])]
         for group, value in conditions_of(gate["where"]).items():
             existing_values = {existing for case in below for existing in group_values(case, group)}
@@ -419,7 +427,7 @@ class GateEvidence:
         return "" if self._counts["evaluated"] else NO_CASE
 
     def _why_no_value(self) -> str:
-        """Return why a gate has no value over cases that were evaluated."""
+        """Return why evaluated cases give the gate no value."""
         if self._rule.no_value or self._rule.needs_baseline:
             not_comparable = NOT_IN_FIELDS if self.gate["metric"].startswith(FIELD) else NOT_COMPARABLE
             return self._rule.no_value.format(**self.gate) or not_comparable

@@ -20,7 +20,7 @@ RULE = "nothing-required"
 
 
 def undecided_cases(cases: Iterable[tuple[Case, str]], gates: Sequence[Gate]) -> Iterator[Case]:
-    """Yield the cases whose wrong answers decide nothing: no threshold fails them, and no gate of theirs counts them.
+    """Yield the cases whose wrong answers decide nothing: no threshold fails them, and none of their gates counts them.
 
     Each case comes with the path of its file; the gates are those above it. Skipped cases are left out.
     """
@@ -35,7 +35,7 @@ def undecided_cases(cases: Iterable[tuple[Case, str]], gates: Sequence[Gate]) ->
 
 
 def is_answer_required(case: Case) -> bool:
-    """Return whether an answer to a case can miss a threshold of a metric of answers."""
+    """Return whether an answer to a case can miss a threshold of a metric that judges answers."""
     return any(
         METRICS[name].group == "answers" and can_be_missed(name, threshold)
         for name, threshold in case.settings.thresholds.items()
@@ -43,7 +43,7 @@ def is_answer_required(case: Case) -> bool:
 
 
 def _counts(gate: PendingGate, case: Case) -> bool:
-    """Return whether a wrong answer to a case that the gate is about can make the gate be missed."""
+    """Return whether a wrong answer to a case in the gate's scope can make the gate be missed."""
     metric = gate["metric"]
     if _useful_limit(gate):
         return False
@@ -54,7 +54,7 @@ def _counts(gate: PendingGate, case: Case) -> bool:
 
 
 def _useful_limit(gate: PendingGate) -> str:
-    """Return the limit that a gate lacks to be missed by a system that gets worse; empty if it lacks none."""
+    """Return the limit, `min` or `max`, without which a worse system cannot miss the gate; empty if the gate has it."""
     if not rule_of(gate).has_limits:
         return ""
     limits, is_higher_better = limits_of(gate), better_of(gate["metric"]) == "higher"
@@ -64,7 +64,7 @@ def _useful_limit(gate: PendingGate) -> str:
 
 
 def lenient_gates(gates: Iterable[Gate], silenced: str = "") -> Iterator[Finding]:
-    """Yield a finding for each gate that only limits how good a system may be."""
+    """Yield a finding for each gate that only limits how good a system may be; `silenced` is passed to the finding."""
     for gate in gates:
         if limit := _useful_limit(gate.required):
             better = better_of(gate.required["metric"])
@@ -78,9 +78,9 @@ def lenient_gates(gates: Iterable[Gate], silenced: str = "") -> Iterator[Finding
 def harmless_gates(
     gates: Iterable[Gate], cases: Iterable[tuple[Case, str]], folder_of: Callable[[Path], str]
 ) -> list[tuple[Gate, Finding]]:
-    """Return the gates that are met even if all of their cases fail, each with a finding.
+    """Return, each with a finding, the gates on regressions that are met even if all of their cases fail.
 
-    The cases are all of those that the gates are about, each with the path of its file; `folder_of` names the folder of
+    The cases are all of those that the gates are about, each with the path of its file. `folder_of` names the folder of
     a gate as these paths do.
     """
     counting_gates = [(gate, gate.required["max_regressions"]) for gate in gates if "max_regressions" in gate.required]
@@ -100,7 +100,7 @@ def harmless_gates(
 
 
 def ungated_findings(cases: Iterable[Case]) -> Iterator[Finding]:
-    """Yield a finding for each place where `on_miss: xfail` applies to some of these cases, which no gate counts."""
+    """Yield a finding for each place of `on_miss: xfail` that applies to some of these cases, which no gate counts."""
     by_place = grouped(
         ((case.settings.on_miss_location, case.settings.ignored_rules.get(RULE, "")), case) for case in cases
     )
@@ -114,7 +114,7 @@ def ungated_findings(cases: Iterable[Case]) -> Iterator[Finding]:
 
 
 def shared_metric(cases: Sequence[Case]) -> str:
-    """Return the first metric of which a gate, or a threshold, can require at least 0.9 of all cases; else empty."""
+    """Return the first metric that all cases request and whose mean can be at least 0.9; empty if there is none."""
     names = cases[0].settings.requested_metrics
     shares = (name for name in names if "[" not in name and METRICS[name].max_score == 1)
     return next(
@@ -128,5 +128,5 @@ def shared_metric(cases: Sequence[Case]) -> str:
 
 
 def gate_remedy(metric: str) -> str:
-    """Return how to add a gate on a metric."""
+    """Return the remedy that adds a gate on a metric."""
     return f"add `{{metric: {metric}, min: 0.9}}` to the `gates` of a queryeval.yaml"

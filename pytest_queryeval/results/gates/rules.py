@@ -88,7 +88,7 @@ class LimitsRule(GateRule):
 
 
 def why_all(gate: PendingGate, rule: GateRule) -> str:
-    """Return why a gate needs all of its cases; empty if some of them, drawn at random, can be enough to decide it."""
+    """Return why a gate needs all of its cases; empty if a random part of them can be enough to decide it."""
     metric = gate["metric"]
     if rule.needs_baseline or rule.needs_all:
         return "it compares with the baseline" if rule.needs_baseline else rule.needs_all
@@ -98,7 +98,7 @@ def why_all(gate: PendingGate, rule: GateRule) -> str:
 
 
 def score_with_errors(gate: PendingGate, case: CaseReport) -> float | None:
-    """Return what a case adds to a mean from 0 to 1, which is 0 if it is in error; None if it adds nothing."""
+    """Return what a case adds to a mean from 0 to 1: its score, or 0 if it is in error; None if it adds nothing."""
     metric = gate["metric"]
     if case["outcome"] == "error" and requests(case, metric):
         return 0.0
@@ -107,12 +107,12 @@ def score_with_errors(gate: PendingGate, case: CaseReport) -> float | None:
 
 
 def requests(case: CaseReport, metric: str) -> bool:
-    """Return whether a case requests a metric."""
+    """Return whether a case requests a metric, by its fingerprint."""
     return case["fingerprint"] is not None and metric in case["fingerprint"]["metrics"]
 
 
 def is_without_prediction(case: CaseReport) -> bool:
-    """Return whether a case is in error only because the system gave no answer: its golds did run."""
+    """Return whether a case is in error only because the system gave no answer, while its golds ran."""
     has_golds = case["fingerprint"] is not None and case["fingerprint"].get("gold_answers") is not None
     return case["prediction"] is None and (has_golds or not case.get("answerable", True))
 
@@ -172,7 +172,7 @@ class NoRegression(GateRule):
         return {"before": before, "after": after}
 
     def measure(self, gate: PendingGate, numbers: Numbers) -> Measured:
-        """Return how the mean changed over the cases that have a score in both runs."""
+        """Return the change of the mean over the cases with a score in both runs, its p value and detectable drop."""
         rule, pairs = gate["no_regression"], Pairs(before=numbers["before"], after=numbers["after"])
         if not pairs.before:
             return {"value": None}
@@ -195,7 +195,7 @@ class NoRegression(GateRule):
         return not is_regression(oriented_change, measured.get("p", 1.0), **gate["no_regression"])
 
     def why_undecided(self, gate: PendingGate, measurement: GateMeasurement) -> str:
-        """Return why the pairs could show no drop, whatever the scores of the run."""
+        """Return why the pairs could not show a drop, whatever the scores of the run; empty if they could."""
         pairs, able, needed = measurement["n"], measurement["able_to_drop"], pairs_needed(gate)
         before, max_drop = measurement["before"], gate["no_regression"]["max_drop"]
         change = _change(gate)
@@ -237,12 +237,12 @@ class NoRegression(GateRule):
 
 
 def _change(gate: PendingGate) -> str:
-    """Return what a gate that compares with a baseline allows only so much of."""
+    """Return the word for a change for the worse: "drop", or "rise" if lower is better."""
     return "drop" if gate["better"] == "higher" else "rise"
 
 
 def worst_score(gate: PendingGate) -> float:
-    """Return the worst score of the metric of a gate that compares with a baseline; infinite if there is none."""
+    """Return the worst possible score of the gate's metric; infinite, or minus infinity, if there is no bound."""
     greatest = greatest_score(gate["metric"])
     if gate["better"] == "higher":
         return -math.inf if greatest is None else least_score(gate["metric"])
@@ -250,14 +250,14 @@ def worst_score(gate: PendingGate) -> float:
 
 
 def pairs_needed(gate: PendingGate) -> int:
-    """Return from how many pairs on a drop of all of them is no chance at the level of the gate."""
+    """Return the number of pairs from which a drop of all of them is significant at the level of the gate."""
     return math.ceil(-math.log2(gate["no_regression"]["alpha"]))
 
 
 def is_regression(change: float, p: float, *, alpha: float, max_drop: float) -> bool:
     """Return whether a mean fell by more than `max_drop`, and `p`, the `fall_p` of the pairs, is at most `alpha`.
 
-    A system that did not change is taken for a worse one in at most `alpha` of all runs.
+    An unchanged system is taken for a worse one in at most `alpha` of all runs.
     """
     return -change > max_drop + SCORE_TOLERANCE and p <= alpha
 
@@ -279,7 +279,10 @@ class MaxRegressions(GateRule):
         return {**requirement("regressions"), "max_regressions": fields["max_regressions"]}
 
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float] | None:
-        """Return of a case in both runs whether it met its thresholds before, and whether it regressed."""
+        """Return whether a case met its thresholds before, and whether it regressed.
+
+        None if the case is not comparable in the baseline, an empty mapping if it has no comparable outcome now.
+        """
         if earlier is None or earlier["outcome"] not in MET_BY_OUTCOME:
             return None
         before, after = earlier["outcome"], case["outcome"]
@@ -300,7 +303,7 @@ class MaxRegressions(GateRule):
         return True if value + cases_not_run <= gate["max_regressions"] < n + cases_not_run else None
 
     def why_undecided(self, gate: PendingGate, measurement: GateMeasurement) -> str:
-        """Return why the pairs could not miss the gate, however the cases ended in the run."""
+        """Return why the pairs could not miss the gate, however the cases ended; empty if they could."""
         pairs, able = measurement["n"], measurement["able_to_drop"]
         if able > gate["max_regressions"]:
             return ""
@@ -357,7 +360,10 @@ class SumRule(GateRule):
         return requirement(metric, minimum=limits.get("min"), maximum=limits.get("max"))
 
     def observe(self, gate: PendingGate, case: CaseReport, earlier: CaseReport | None) -> Mapping[str, float]:
-        """Return the sum of a case, if one of its calls has the number; negative ones are no amounts."""
+        """Return the sum of the measure over the calls of a case; empty if no call has it.
+
+        Negative numbers count as 0.
+        """
         amounts = [max(amount, 0.0) for name, amount in measures_of(case) if name == gate["metric"]]
         return {"amount": math.fsum(amounts)} if amounts else {}
 
