@@ -21,13 +21,13 @@ EXPORT = Command(
 
 
 class ExportTarget(Protocol):
-    """Sends a report to the address of `--to SCHEME:ADDRESS`.
+    """Sends a report to the address in `--to SCHEME:ADDRESS`.
 
-    Raises `QueryEvalError` for an address that cannot be used, and for a service that does not take the report.
+    Raises `QueryEvalError` if the address cannot be used, or if the service rejects the whole report.
     """
 
     def __call__(self, report: Report, address: str) -> Result:
-        """Return what was sent, as the result of the command; its status is 1 where a part was refused."""
+        """Send the report, and return lines that say what was sent; the status is 1 if the service refused a part."""
 
 
 EXPORT_TARGETS: Registry[ExportTarget] = Registry("export target", group="pytest_queryeval.export_targets", members={})

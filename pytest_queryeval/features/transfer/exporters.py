@@ -36,7 +36,7 @@ OK, FINDINGS = 0, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A case of a report."""
+    """A case of a report, with its predicted query."""
 
     id: str
     question: str
@@ -48,7 +48,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class PredictionFile:
-    """A file of predictions."""
+    """The content of a file of predictions for a published tool."""
 
     content: bytes
     fillers: Sequence[str] = ()
@@ -56,14 +56,14 @@ class PredictionFile:
 
 
 class Exporter(Protocol):
-    """Writes predictions as a published tool reads them; raises `ReportError` for cases that the tool cannot read."""
+    """Makes a file of predictions for a published tool; raises `ReportError` for cases that the tool cannot read."""
 
     def __call__(self, cases: Sequence[Exported]) -> PredictionFile:
-        """Return the file."""
+        """Return the file with the predictions of all cases."""
 
 
 def check_kind(cases: Sequence[Exported], kind: str) -> None:
-    """Raise `ReportError` for cases of another kind than the one of the format."""
+    """Raise `ReportError` if a case is of another kind than `kind`."""
     if unfit_cases := [case for case in cases if case.kind != kind]:
         first = f"the first is '{unfit_cases[0].id}' of the kind '{unfit_cases[0].kind}'"
         remedy = f"run suites of {kind} alone, and export that report"
@@ -73,9 +73,12 @@ def check_kind(cases: Sequence[Exported], kind: str) -> None:
 
 
 def spider_file(cases: Sequence[Exported]) -> PredictionFile:
-    """Return a line for each question, which the tool reads up to its first tab."""
+    """Return a file with one line for each case: its query without line breaks, tabs and comments.
+
+    A case without a query has a query that fails. Raise `ReportError` for cases that are not SQL.
+    """
     check_kind(cases, "sql")
-    placed_cases, fillers = _in_place(cases)
+    placed_cases, fillers = _by_position(cases)
     lines = []
     for case in placed_cases:
         query = case.query or ""
@@ -86,9 +89,12 @@ def spider_file(cases: Sequence[Exported]) -> PredictionFile:
 
 
 def bird_file(cases: Sequence[Exported]) -> PredictionFile:
-    """Return the queries by position, each followed by the name of its database; a missing query is a blank."""
+    """Return JSON with the queries by position, each followed by the name of its database; a missing query is a space.
+
+    Raise `ReportError` for cases that are not SQL.
+    """
     check_kind(cases, "sql")
-    placed_cases, fillers = _in_place(cases)
+    placed_cases, fillers = _by_position(cases)
     lines = {}
     for position, case in enumerate(placed_cases):
         query = case.query or " "
@@ -97,10 +103,11 @@ def bird_file(cases: Sequence[Exported]) -> PredictionFile:
     return PredictionFile(json.dumps(lines, indent=4).encode(), fillers)
 
 
-def _in_place(cases: Sequence[Exported]) -> tuple[list[Exported], list[str]]:
-    """Return the cases, and the ids from 0 on that are missing if ids are positions: each has a case without a query.
+def _by_position(cases: Sequence[Exported]) -> tuple[list[Exported], list[str]]:
+    """Return the cases in the order of positions, and the ids of missing positions.
 
-    Ids that do not ascend from 0, such as those of BIRD's mini-dev, are no positions.
+    If ids are positions that ascend from 0, a missing position gets a case without a query. Otherwise, as for BIRD's
+    mini-dev, the cases are returned as they are.
     """
     positions = [int(case.id) if re.fullmatch(r"[0-9]{1,6}", case.id) else -1 for case in cases]
     if positions[:1] != [0] or positions != sorted(set(positions)):
@@ -116,7 +123,10 @@ def _in_place(cases: Sequence[Exported]) -> tuple[list[Exported], list[str]]:
 
 
 def text2sparql_file(cases: Sequence[Exported]) -> PredictionFile:
-    """Return what the tool reads of each answer; questions without an answer are left out, as the tool expects it."""
+    """Return JSON with id, question and query of each case; cases without a query are left out, as the tool expects.
+
+    Raise `ReportError` for cases that are not SPARQL.
+    """
     check_kind(cases, "sparql")
     answers = [
         {"qname": case.id, "question": case.question, "query": case.query} for case in cases if case.query is not None
@@ -136,7 +146,7 @@ EXPORTERS: Registry[Exporter] = Registry(
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the report, the format, and where the predictions or the report go."""
+    """Add the arguments REPORT.json, `--format` or `--to`, `--output` and `--force`."""
     parser.add_argument("report", type=Path, metavar="REPORT.json", help="a report.json; with -f of a whole data set")
     names = EXPORTERS.names()
     target = parser.add_mutually_exclusive_group(required=True)
@@ -151,10 +161,11 @@ def _target_forms() -> str:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Send the report, or write its predictions; status 1 if the service refuses a part, or cases have none.
+    """Send the report to a service, or write its predictions to a file.
 
-    Raise `ReportError` for a report of a part of its cases whose predictions are to be written, and for a file that
-    would be overwritten; `QueryEvalError` for a service that cannot be used.
+    The exit status is 1 if the service refuses a part, or if cases have no prediction; else 0. Raise `ReportError` if
+    the report cannot be read, if predictions are to be written and the report lacks cases, or if the file exists and
+    `--force` is not set. Raise `QueryEvalError` for a service that cannot be used.
     """
     report = read_report(arguments.report)
     if arguments.to is not None:

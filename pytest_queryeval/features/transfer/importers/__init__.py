@@ -1,4 +1,4 @@
-"""Formats of other tools that `queryeval import` reads: a module for each, which turns their records into cases."""
+"""Formats of other tools that `queryeval import` reads: a module for each, which makes cases of their records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEFAULT_LANGUAGE = "en"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportRequest:
-    """The arguments of the command line."""
+    """What the command line says about an import."""
 
     source: Path
     output: Path
@@ -36,9 +36,9 @@ class ImportRequest:
     records: str = ""
     """The dotted key of the list of records, if it is not found by itself."""
     split: str | None = None
-    """What separates several right answers in one text."""
+    """The mark between several right answers in one text."""
     delimiter: str | None = None
-    """What separates the cells of a CSV file, if that is not a comma."""
+    """The separator of cells in a CSV file; None for the usual one of the file's suffix."""
     sheet: str | None = None
     """The sheet of a workbook, if that is not the first one."""
     header_row: int | None = None
@@ -47,12 +47,12 @@ class ImportRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedCase:
-    """A case of the source."""
+    """A case of the source, with its predictions and files."""
 
     id: str
-    """As in the source."""
+    """The id in the source, which may be invalid in suites."""
     keys: Mapping[str, JsonValue]
-    """Its other keys, in the form of suites."""
+    """The other keys of the case, in the form of suites."""
     predictions: Iterable[Mapping[str, JsonValue]] = ()
     """Entries for a file of predictions, without their ids."""
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -60,19 +60,19 @@ class ImportedCase:
 
 
 class SkippedRecord(NamedTuple):
-    """A record, or a part of one, that is in no case."""
+    """A record, a part of a record, or a prediction that is in no case."""
 
     id: str
     reason: str
-    """Why no case has it."""
+    """Why no case contains it."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """The records of a source, and where in them the keys of its cases are."""
+    """The records of a source, and the fields of records that contain the keys of its cases."""
 
     records: Iterable[Record | SkippedRecord]
-    """Read one by one where the format allows it."""
+    """The records; they are read one by one if the format allows it."""
     fields: Fields
     names: Sequence[str] = ()
     """The names of fields in the first records."""
@@ -83,7 +83,7 @@ class Reading:
     total: int = 0
 
     def count(self, record: Record) -> None:
-        """Count the keys for which a record has a value."""
+        """Add a record to `total`, and to `counts` for each key for which the record has a value."""
         self.total += 1
         for key, place in self.fields.by_key.items():
             if place.name not in record.problems and record.value(place.name) not in (None, "", {}):
@@ -91,7 +91,7 @@ class Reading:
 
     @property
     def not_read(self) -> list[str]:
-        """The fields of the first records that no key is read from."""
+        """The fields of the first records that are neither read for a key nor become metadata."""
         read_names = {place.name for place in self.fields.by_key.values()}
         return [
             name
@@ -100,7 +100,7 @@ class Reading:
         ]
 
     def line(self) -> str:
-        """Return what was taken from where, for people."""
+        """Return a line that says for each key from which field, and in how many records, its values were read."""
         taken = [
             f"{key} ← {one_line(place.name, 80)}{' (guessed)' if place.is_guess else ''}, "
             f"{self.counts[key]:,} of {self.total:,}"
@@ -113,27 +113,27 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Import:
-    """The cases of a source."""
+    """The cases of a source, with their settings and predictions."""
 
     name: str
     settings: Mapping[str, JsonValue]
     """The settings that the cases share; complete once `cases` has been consumed."""
     cases: Iterable[ImportedCase | SkippedRecord]
     predictions: str = ""
-    """The name of the file of the predictions that cases come with; empty if they come without."""
+    """The name of the file for the predictions of the cases; empty if there is none."""
     source: Path | None = None
     """The file that messages name."""
     warnings: Sequence[str] = ()
     """Sentences on predictions that seem to be for other cases."""
     reading: Reading | None = None
-    """Where the keys of the cases were; complete once `cases` has been consumed."""
+    """The fields that contained the keys of the cases; complete once `cases` has been consumed."""
 
 
 class Importer(Protocol):
-    """Reads a format; raises `CaseError` with place and remedy for a source that is not of it."""
+    """Reads a format; raises `CaseError` with place and remedy for a source of another format."""
 
     def __call__(self, request: ImportRequest) -> Import:
-        """Return the cases of the source, read one by one where the format allows it."""
+        """Return the cases of the source; they are read one by one where the format allows it."""
 
 
 IMPORTERS: Registry[Importer] = Registry(

@@ -61,7 +61,7 @@ _NOT_IN_IDS = re.compile(r"[^\w\-.:/]|:{2,}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the source, the folder of the suites, and settings that the source lacks."""
+    """Add the format, the source, the folder of the suites, and settings that the source lacks."""
     parser.add_argument("format", choices=IMPORTERS.names(), metavar="FORMAT", help=", ".join(IMPORTERS.names()))
     parser.add_argument("source", type=Path, metavar="SOURCE", help="the file with the questions and right answers")
     parser.add_argument(
@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Add what says where the cases are in the source, and where their databases are."""
+    """Add the options that say where the source has its cases, and where their databases are."""
     databases = parser.add_mutually_exclusive_group()
     of_each = "the folder with the database of each case, as DB/DB.sqlite or DB.sqlite"
     databases.add_argument("--databases", type=Path, metavar="DIR", help=of_each)
@@ -84,7 +84,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         "--language", default=DEFAULT_LANGUAGE, metavar="CODE", help="the language of the questions (en)"
     )
     column = "read a key of the cases from this field, as in gold=golden_sql.sqlite; may be given again"
-    parser.add_argument("--map", action="append", type=_column, default=[], metavar="KEY=FIELD", help=column)
+    parser.add_argument("--map", action="append", type=_key_and_field, default=[], metavar="KEY=FIELD", help=column)
     listed = "the list of records below this key, if several could be it"
     parser.add_argument("--records", default="", metavar="KEY", help=listed)
     several = "what separates several right answers in a text, such as ';'"
@@ -94,10 +94,10 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     sheet = "the sheet of a workbook, if that is not the first one"
     parser.add_argument("--sheet", metavar="NAME", help=sheet)
     header = "the row of a table with the headers, if a title stands above it"
-    parser.add_argument("--header-row", type=_row, metavar="N", help=header)
+    parser.add_argument("--header-row", type=_row_number, metavar="N", help=header)
 
 
-def _column(text: str) -> tuple[str, str]:
+def _key_and_field(text: str) -> tuple[str, str]:
     key, separator, name = text.partition("=")
     if not separator or not key or not name:
         raise argparse.ArgumentTypeError(f"expected KEY=FIELD, found '{text}'")
@@ -117,16 +117,17 @@ def _mark(text: str) -> str:
     return text.strip()
 
 
-def _row(text: str) -> int:
+def _row_number(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"expected a number from 1 on, found '{text}'")
     return int(text)
 
 
 def run(arguments: argparse.Namespace, change: Callable[[Import], Import] = lambda imported: imported) -> Result:
-    """Write the suites of what is read and changed; status 1 if something of the source is in none of them.
+    """Import a source, apply `change` to the import, and write its suites.
 
-    Raise `QueryEvalError` for a source that cannot be read and files that would be overwritten.
+    A dry run prints the first cases and writes nothing. The exit status is 1 if records or predictions were skipped;
+    else 0. Raise `QueryEvalError` for a source that cannot be read, and for files that would be overwritten.
     """
     request = request_of(arguments)
     imported = change(IMPORTERS[arguments.format](request))
@@ -169,7 +170,7 @@ def run(arguments: argparse.Namespace, change: Callable[[Import], Import] = lamb
 
 
 def request_of(arguments: argparse.Namespace) -> ImportRequest:
-    """Return the arguments as importers read them."""
+    """Return the parsed arguments as a request, with an absolute output folder."""
     return ImportRequest(
         source=arguments.source,
         output=Path(os.path.realpath(arguments.output)),
@@ -188,7 +189,7 @@ def request_of(arguments: argparse.Namespace) -> ImportRequest:
 
 
 def _with_progress(cases: Iterable[ImportedCase | SkippedRecord]) -> Iterator[ImportedCase | SkippedRecord]:
-    """Yield the cases, and write from time to time how many were read."""
+    """Yield the cases, and write their number so far to stderr after every PROGRESS_CASES."""
     for number, case in enumerate(cases):
         if number and not number % PROGRESS_CASES:
             write_lines([f"{pluralize(number, 'case')} read"], sys.stderr)
@@ -197,22 +198,24 @@ def _with_progress(cases: Iterable[ImportedCase | SkippedRecord]) -> Iterator[Im
 
 @dataclass(slots=True)
 class WrittenSuites:
-    """The suites that an import has written."""
+    """What an import has written."""
 
     suites: list[str] = field(default_factory=list)
-    """Their names."""
+    """The names of the suite files."""
     cases: int = 0
-    """The number of their cases."""
+    """The number of cases in them."""
     first: list[dict[str, JsonValue]] = field(default_factory=list)
-    """Their first cases."""
+    """The first cases, for a dry run."""
     skipped: list[SkippedRecord] = field(default_factory=list)
-    """What is in none of them."""
+    """The records and predictions that are in no suite."""
 
 
 def write_suites(imported: Import, folder: Path, *, force: bool, is_dry: bool = False) -> WrittenSuites:
-    """Write the suites of an import, whole or not at all; raise `QueryEvalError`. A dry run writes nothing in the end.
+    """Write the suites, settings, schemas and predictions of an import into a folder, all or nothing.
 
-    Without `force` nothing is overwritten: JSON Schemas that are there stay. So does a `predict.py` in any case.
+    With `is_dry`, everything is checked, and nothing remains. Without `force`, no file is overwritten; existing JSON
+    Schemas are kept. A `predict.py` is never overwritten. Raise `QueryEvalError` if a file exists or cannot be written,
+    or if there is no case.
     """
     name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
     staging = Path(tempfile.mkdtemp()) / "suites" if is_dry else unfinished_path(folder)
@@ -258,7 +261,7 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
         for case in imported.cases:
             if isinstance(case, SkippedRecord):
                 written_suites.skipped.append(SkippedRecord(case.id[:MAX_ID], case.reason))
-            elif problem := _problem(case) or files.add(case, id_ := ids.new(case.id)):
+            elif problem := _refusal(case) or files.add(case, id_ := ids.new(case.id)):
                 written_suites.skipped.append(SkippedRecord(case.id[:MAX_ID], problem))
             else:
                 written_suites.cases += 1
@@ -279,20 +282,20 @@ def _write_into(folder: Path, imported: Import, name: str) -> WrittenSuites:
 
 
 def _write_yaml(path: Path, schema: SchemaName, content: Mapping[str, JsonValue]) -> None:
-    """Write a file with the schema that editors check it by."""
+    """Write a YAML file, and next to it the JSON Schema with which editors check the file."""
     path.write_text(f"{schema_comment(schema)}{to_yaml(content)}", encoding="utf-8")
     path.with_name(SCHEMA_FILES[schema]).write_text(schema_text(schema), encoding="utf-8")
 
 
 class _Ids:
-    """The ids of the cases so far: valid in suites, and unique."""
+    """Makes ids of cases: valid in suites, and unique."""
 
     def __init__(self) -> None:
         self._used_ids: set[str] = set()
         self._repeats: dict[str, int] = {}
 
     def new(self, original: str) -> str:
-        """Return the id of the next case: the original one as far as possible."""
+        """Return the id of the next case: the original without invalid characters, with a number if it is taken."""
         fit = new_id = _NOT_IN_IDS.sub(lambda match: "-" * len(match[0]), original)[:MAX_ID] or "-"
         while new_id in self._used_ids:
             self._repeats[fit] = self._repeats.get(fit, 1) + 1
@@ -301,8 +304,8 @@ class _Ids:
         return new_id
 
 
-def _problem(case: ImportedCase) -> str | None:
-    """Return why the loader would not read a case."""
+def _refusal(case: ImportedCase) -> str | None:
+    """Return why the loader of suites would refuse a case; None if it would not."""
     for name in ("gold", "gold_any"):
         gold = case.keys.get(name, 0)
         if gold in (None, []) or (isinstance(gold, str) and not gold.strip()):
@@ -315,7 +318,7 @@ def _problem(case: ImportedCase) -> str | None:
 
 
 class _Files:
-    """The suites and predictions of an import: one file of YAML for a few cases, else files of JSON lines."""
+    """Writes the cases and predictions of an import: a few cases as one YAML file, more as files of JSON lines."""
 
     def __init__(self, folder: Path, name: str, stack: ExitStack, *, predictions: str) -> None:
         self._folder = folder
@@ -328,7 +331,10 @@ class _Files:
         self._predictions_bytes = 0
 
     def add(self, case: ImportedCase, new_id: str) -> str | None:
-        """Write a case; return the reason where no file can hold it."""
+        """Write a case with its predictions and files; return why no file can contain it, None if it was written.
+
+        Raise `QueryEvalError` if the predictions are too large.
+        """
         keys: dict[str, JsonValue] = {"id": new_id, **case.keys}
         if new_id != case.id:
             metadata = keys.get("metadata")
@@ -363,7 +369,7 @@ class _Files:
         return None
 
     def finish(self) -> list[str]:
-        """Write a few cases as YAML instead, and return the names of all suites."""
+        """Close the files, rewrite a few cases as YAML, and return the names of all suites."""
         for suite in self._suites:
             suite.close()
         lines = [Path(suite.name) for suite in self._suites]

@@ -44,7 +44,7 @@ RESERVED_WORDS = frozenset(
 
 
 def import_cortex(request: ImportRequest) -> Import:
-    """Return a case for each verified query; its logical tables are common table expressions over base tables."""
+    """Return a case for each verified query; its logical tables become common table expressions over base tables."""
     check_request(request, kind="sql")
     file = file_at(request.source)
     model = read_value(file)
@@ -65,11 +65,11 @@ def import_cortex(request: ImportRequest) -> Import:
 
 
 def physical_query(query: str, logical_tables: Mapping[str, Record]) -> str:
-    """Return a query on logical tables, which are by name in lower case, as one on base tables.
+    """Return a query on logical tables as a query on base tables.
 
-    The text of the query stays as it is behind its new common table expressions, but for tables whose names such an
-    expression of its own has. Raise `RecordError` if it cannot be
-    read, or a table of the model has no columns.
+    `logical_tables` are the tables of the model by name in lower case. The query gets new common table expressions in
+    front, and otherwise keeps its text; only a table whose name one of its own expressions has is renamed. Raise
+    `RecordError` if the query cannot be read or names an unknown table, or if a table of the model has no columns.
     """
     tokens, statements, error = parse_query(query, DIALECT).statements
     if error is not None or len(statements) != 1 or not isinstance(statements[0], exp.Query):
@@ -89,9 +89,9 @@ def physical_query(query: str, logical_tables: Mapping[str, Record]) -> str:
 
 
 def _with_physical_names(query: str, tree: exp.Query, logical_tables: Mapping[str, Record]) -> tuple[str, list[str]]:
-    """Return a query with the definitions of the logical tables that it reads.
+    """Return the query with changed names of tables, and the definitions of the logical tables that it reads.
 
-    A definition is called as the query calls the table, unless a common table expression of the query has that name.
+    A definition has the name that the query uses, unless a common table expression of the query has that name.
     """
     names_in_use = {expression.alias.lower() for expression in tree.ctes}
     definitions: dict[str, str] = {}
@@ -120,13 +120,16 @@ def _with_physical_names(query: str, tree: exp.Query, logical_tables: Mapping[st
 
 
 def _reads_itself(table: exp.Table) -> bool:
-    """Return whether a name is that of the common table expression that has it: Snowflake needs no word RECURSIVE."""
+    """Return whether a table is the common table expression that contains it: Snowflake needs no word RECURSIVE."""
     own = table.find_ancestor(exp.CTE)
     return own is not None and own.alias.lower() == table.name.lower() and isinstance(own.this, exp.SetOperation)
 
 
 def _definition(table: Record) -> str:
-    """Return the query of a logical table: the columns of the model, and those that its aggregates need."""
+    """Return the SELECT that defines a logical table: columns of the model, and columns that its aggregates need.
+
+    Raise `RecordError` if the model lacks the base table, a name or a readable expression.
+    """
     name, base_table = table.text("name"), table.fields.get("base_table")
     if not isinstance(base_table, dict) or not base_table.get("table"):
         raise RecordError(f"the model's table '{name}' has no `base_table: {{table: …}}`: add it")
@@ -137,7 +140,7 @@ def _definition(table: Record) -> str:
     expressions: dict[str, str] = {}
     needed: dict[str, str] = {}
     aggregates: set[str] = set()
-    for group, column in _columns(table):
+    for group, column in _grouped_columns(table):
         column_name = column.text("name")
         if not column_name:
             raise RecordError(f"the {column.place} of the model's table '{name}' has no `name`: add one")
@@ -171,8 +174,8 @@ def _definition(table: Record) -> str:
     return f"  SELECT {', '.join(lines)}\n  FROM {base_name} AS {_identifier(name)}"  # noqa: S608 - names are quoted
 
 
-def _columns(table: Record) -> Iterator[tuple[str, Record]]:
-    """Yield the columns of a logical table, each with its group."""
+def _grouped_columns(table: Record) -> Iterator[tuple[str, Record]]:
+    """Yield the columns of a logical table, each with the name of its group, such as `dimensions`."""
     for group in (*COLUMNS, METRICS):
         columns = table.fields.get(group)
         for column in numbered_records(columns if isinstance(columns, list) else [], "column"):
@@ -180,7 +183,7 @@ def _columns(table: Record) -> Iterator[tuple[str, Record]]:
 
 
 def _identifier(name: str) -> str:
-    """Return a name of a model in SQL: in quotes where it needs them; a word is then in upper case, as without them.
+    """Return a name of a model as SQL, in quotes if it needs them; quoted reserved words are in upper case.
 
     >>> [_identifier(name) for name in ("sales", "Sales Data", 'a"b', '"a b"', "order", "start", "v$session")]
     ['sales', '"Sales Data"', '"a""b"', '"a b"', '"ORDER"', '"START"', 'v$session']

@@ -1,7 +1,7 @@
-"""Which fields of the records of a test set have the question, the right answer and the other keys of its cases.
+"""Finds the fields of records that contain the question, the right answer and the other keys of cases.
 
-A field has the name of a key, a name that people use for it, or the one that `--map` states. Its name is dotted where
-it is nested, as in `golden_sql.sqlite` or `messages.-1.content`; a text on the way is read as JSON.
+A field has the name of a key, a name that people use for the key, or the name that `--map` states. The name of a nested
+field is dotted, as in `golden_sql.sqlite` or `messages.-1.content`; a text on the way is read as JSON.
 """
 
 from __future__ import annotations
@@ -78,40 +78,43 @@ NOTHING: JsonValue = {}  # what `value_at` returns for a field that a record doe
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Where a key of the cases is."""
+    """The field of records that contains a key of cases."""
 
     name: str
-    """In the records; dotted where it is nested."""
+    """The name of the field in records; dotted if it is nested."""
     is_guess: bool
-    """Whether neither `--map` nor the name of the key says so."""
+    """Whether the field was guessed: neither does `--map` name it, nor has it the name of the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Where the keys of the cases of a test set are."""
+    """The fields of records that contain the keys of cases."""
 
     by_key: Mapping[str, Field]
     kind: str | None = None
     """The kind of the cases; None if that is not known."""
     is_kind_guess: bool = False
-    """Whether the right answers say so."""
+    """Whether the kind was found from the right answers."""
     refused: frozenset[str] = frozenset()
-    """The keys whose own name is that of a field with something else."""
+    """The keys whose own name is that of a field with another content."""
 
     def name(self, key: str) -> str:
-        """Return the field of a key: its own name where nothing else is known, empty where that is something else."""
+        """Return the name of the field for a key: by default the key itself.
+
+        The name is empty if the field with the name of the key contains something else.
+        """
         field = self.by_key.get(key)
         return field.name if field else "" if key in self.refused else key
 
 
 def fixed_fields(kind: str, **names: str) -> Fields:
-    """Return the fields of a published format, by the keys of its cases; other names mean nothing."""
+    """Return the fields of a published format; `names` maps keys of cases to fields, and other keys have no field."""
     by_key = {key: Field(name, is_guess=False) for key, name in names.items()}
     return Fields(by_key, kind, refused=frozenset(NAMES))
 
 
 def value_at(record: Record, name: str) -> JsonValue:
-    """Return the value of a field by its name, which may be dotted; `NOTHING` if there is none."""
+    """Return the value of a field by its name, which may be dotted; `NOTHING` if the record lacks the field."""
     if name in record:
         return record[name]
     value: JsonValue = dict(record) if "." in name else {}
@@ -138,12 +141,15 @@ def value_at(record: Record, name: str) -> JsonValue:
 
 
 def is_no_query(text: str, kind: str) -> bool:
-    """Return whether a text is plainly no query, such as `54` or `null`; never for a kind other than sql and sparql."""
+    """Return whether a text is plainly no query, such as `54` or `null`; False for kinds other than sql and sparql."""
     return kind in _WORDS and not _WORDS[kind].match(text[:_HEAD]) and not _SELECT.search(text)
 
 
 def messages_of(value: JsonValue) -> list[tuple[str, str]] | None:
-    """Return role and content of the messages of a chat; None for anything else.
+    """Return the role and the text of each message of a chat; None for another value and for an empty list.
+
+    Other names of roles become `user` and `assistant`. The texts of a message with several parts are joined by line
+    breaks.
 
     >>> messages_of([{"role": "user", "content": [{"type": "text", "text": "How many?"}]}])
     [('user', 'How many?')]
@@ -166,9 +172,10 @@ def messages_of(value: JsonValue) -> list[tuple[str, str]] | None:
 
 
 def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str | None = None) -> Fields:
-    """Return where the keys of cases are, by some records and what `--map` states.
+    """Return the fields of keys, by what `--map` states and by the names of fields in some records.
 
-    `kind` is that of the cases, if it is known. Raise `QueryEvalError` for fields that have equal right to a key.
+    `kind` is the kind of the cases; without it, the right answers say whether it is sql or sparql. Raise
+    `QueryEvalError` if several fields could be a key.
     """
     values = _values_by_field(sample)
     by_key = {key: Field(name, is_guess=False) for key, name in stated.items() if key != "metadata"}
@@ -178,9 +185,9 @@ def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str 
             continue
         taken = {field.name for field in by_key.values()}
         free_values = excluding(values, taken)
-        name = _best(key, free_values, _TESTS.get(key, _is_anything))
+        name = _best_field(key, free_values, _TESTS.get(key, _is_anything))
         if not name and key == "gold":
-            name = _best(key, free_values, _is_anything)
+            name = _best_field(key, free_values, _is_anything)
         if name:
             by_key[key] = Field(name, is_guess=name != key)
         elif key in values:
@@ -196,7 +203,10 @@ def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str 
 
 
 def find_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str | None = None) -> Fields:
-    """Return where the keys of cases are, as `guess_fields` does; their values tell what no name does."""
+    """Return the fields of keys as `guess_fields` does, then find missing keys by the values of fields.
+
+    Right answers that are objects make the kind `json`. Raise `QueryEvalError` as `guess_fields` does.
+    """
     fields = guess_fields(sample, stated, kind)
     found_in = dict.fromkeys(name for record in sample for name in record)
     values = {name: [record[name] for record in sample if record.get(name)] for name in found_in}
@@ -230,13 +240,13 @@ def find_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str |
 
 
 def has_named(key: str, names: Sequence[str]) -> bool:
-    """Return whether one of these fields has a name that people use for a key."""
+    """Return whether one of the field names is a usual name for a key."""
     known = {name for group in _GROUPS[key] for name in group}
     return any(_plain_name(name) in known for name in names)
 
 
 def _values_by_field(sample: Sequence[Record]) -> dict[str, list[JsonValue]]:
-    """Return the values of the fields of some records, nested ones under dotted names."""
+    """Return the values of the fields of some records; nested fields have dotted names."""
     values: dict[str, list[JsonValue]] = {}
     for record in sample:
         for name, value in _leaves(record):
@@ -261,12 +271,19 @@ def _leaves(record: Record, prefix: str = "", depth: int = 1) -> Iterator[tuple[
             yield name, value
 
 
-def _best(key: str, values: Mapping[str, list[JsonValue]], is_fit: Callable[[JsonValue], bool]) -> str:
-    """Return the field with the best right to a key, empty if none has any; raise `QueryEvalError` for several."""
+def _best_field(key: str, values: Mapping[str, list[JsonValue]], is_fit: Callable[[JsonValue], bool]) -> str:
+    """Return the field whose name and values fit a key best; empty if none fits.
+
+    `is_fit` says whether a value fits the key. Raise `QueryEvalError` if several fields fit equally well.
+    """
     candidates: dict[tuple[int, int], list[str]] = {}
     for name, found in values.items():
         stated = [value for value in found if value not in (None, "", [])]
-        if stated and sum(map(is_fit, stated)) * 2 >= len(stated) and (rank := _rank(key, name, stated)) is not None:
+        if (
+            stated
+            and sum(map(is_fit, stated)) * 2 >= len(stated)
+            and (rank := _name_rank(key, name, stated)) is not None
+        ):
             candidates.setdefault((rank, name.count(".")), []).append(name)
     if not candidates:
         return ""
@@ -281,8 +298,8 @@ def _best(key: str, values: Mapping[str, list[JsonValue]], is_fit: Callable[[Jso
     )
 
 
-def _rank(key: str, name: str, found: Sequence[JsonValue]) -> int | None:
-    """Return the place of the group that a field belongs to; None for a field that is not known to be a key."""
+def _name_rank(key: str, name: str, found: Sequence[JsonValue]) -> int | None:
+    """Return how well the name of a field fits a key, 0 for the best names; None if it does not fit."""
     *path, leaf = name.split(".")
     if path and key not in ("question", "gold", "gold_table"):
         return None
@@ -297,7 +314,7 @@ def _rank(key: str, name: str, found: Sequence[JsonValue]) -> int | None:
 
 
 def _plain_name(name: str) -> str:
-    """Return a name as those of `NAMES` are written.
+    """Return the name of a field in the spelling of `NAMES`: lower case, with underscores between words.
 
     >>> [_plain_name(name) for name in ("expectedOutput", "GOLD SQL", "Query ID", "_id", "SQL")]
     ['expected_output', 'gold_sql', 'query_id', '_id', 'sql']
@@ -306,7 +323,7 @@ def _plain_name(name: str) -> str:
 
 
 def _covers(found: Sequence[JsonValue], others: Sequence[JsonValue]) -> bool:
-    """Return whether a field has all that another one has, in each record, where a list is several values."""
+    """Return whether a field has in each record all values that another field has; a list counts as several values."""
     return len(found) == len(others) and all(
         {json.dumps(item) for item in _as_list(other)} <= {json.dumps(item) for item in _as_list(value)}
         for value, other in zip(found, others, strict=True)
@@ -326,13 +343,13 @@ def _kind_of(golds: Sequence[JsonValue]) -> str | None:
 
 
 def is_query(value: JsonValue) -> bool:
-    """Return whether a value is a text that begins like a query, or a list of such texts."""
+    """Return whether a value is a text that begins like a query, or a list whose first item is such a text."""
     texts = _as_list(value)
     return bool(texts) and isinstance(texts[0], str) and bool(_QUERY.match(texts[0][:_HEAD]))
 
 
 def _is_document(value: JsonValue) -> bool:
-    """Return whether a right answer is an object, or a list of objects, also as a text of JSON."""
+    """Return whether a right answer is an object or a list of objects, or a text that begins like their JSON."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text.lstrip("[ \n").startswith("{")
 

@@ -62,7 +62,10 @@ EMPTY = "an empty line"
 
 
 def import_spider(request: ImportRequest) -> Import:
-    """Return a case for each question. Its id is its position, by which its prediction is found."""
+    """Return a case for each question, with its position as id; predictions are found by position, or as the file says.
+
+    If `tables.json` is next to the source, `db_schema` names it, and records with other databases are skipped.
+    """
     check_request(request, kind="sql")
     source = request.source / "dev.json" if request.source.is_dir() else request.source
     records: list[Record | SkippedRecord]
@@ -117,7 +120,10 @@ def _gold_lines(path: Path) -> Iterator[dict[str, JsonValue]]:
 
 
 def _with_golds(records: list[Record | SkippedRecord], golds: Path) -> list[Record | SkippedRecord]:
-    """Return the records with queries from the file of golds where they have none, as those of test sets."""
+    """Return the records with queries from the file `golds`, if no record has a query and the file exists.
+
+    Raise `QueryEvalError` if the file has another number of queries.
+    """
     if any(not isinstance(record, Record) or "query" in record.fields for record in records) or not golds.is_file():
         return records
     lines = list(_gold_lines(golds))
@@ -143,7 +149,10 @@ BIRD = fixed_fields(
 
 
 def import_bird(request: ImportRequest) -> Import:
-    """Return a case for each question; predictions are found by position, as the published tool does."""
+    """Return a case for each question; predictions in JSON are found by position, as in the published tool.
+
+    The import has a warning if predictions seem to be for other databases.
+    """
     check_request(request, kind="sql")
     records = list(read_records(request.source))
     if request.predictions and request.predictions.suffix.lower() == ".json":
@@ -165,7 +174,10 @@ def import_bird(request: ImportRequest) -> Import:
 
 
 def _bird_predictions(path: Path, cases: int) -> Predictions:
-    """Return predictions under the keys "0", "1" and so on: positions, not ids; what is not text counts as empty."""
+    """Return predictions from a JSON file with positions as keys ("0", "1"); a value that is not text counts as empty.
+
+    Raise `CaseError` for a key that is no position, and `QueryEvalError` if positions are missing.
+    """
     file = file_at(path)
     predictions = read_value(file)
     if not isinstance(predictions, dict):
@@ -184,7 +196,7 @@ _VARIABLE = re.compile(r"\$\{\w+\}")  # of templates; Spark fills it in, and a w
 
 
 def import_genie(request: ImportRequest) -> Import:
-    """Return a case for each benchmark with an answer in SQL."""
+    """Return a case for each benchmark question of a Genie space that has one answer in SQL."""
     check_request(request, kind="sql")
     file = file_at(request.source)
     space = read_value(file)
@@ -200,24 +212,27 @@ def import_genie(request: ImportRequest) -> Import:
     problem = f"{expected}, as the API gives it with include_serialized_space=true"
     records = list_records(file, space, "benchmarks.questions", "question", problem)
     databases = Databases(request, request.source, {"kind": "sql"})
-    return import_cases(request, Reading(records, fixed_fields("sql", **CANONICAL)), databases, adapt=_of_space)
+    return import_cases(request, Reading(records, fixed_fields("sql", **CANONICAL)), databases, adapt=_genie_record)
 
 
 def list_records(file: File, value: JsonValue, key: str, word: str, problem: str) -> Iterator[Record]:
-    """Return a record for each item of the list under a dotted key; raise `CaseError` with `problem` without a list."""
+    """Return a record for each item of the list under a dotted key.
+
+    Raise `CaseError` with the text `problem` if there is no list.
+    """
     items = value_at(value, key) if isinstance(value, dict) else NOTHING
     if not isinstance(items, list):
         raise file.problem(problem)
     return numbered_records(items, word)
 
 
-def _of_space(record: Record) -> Record:
-    question = _joined(record.required("question"))
+def _genie_record(record: Record) -> Record:
+    question = _joined_lines(record.required("question"))
     if not question.strip():
         raise RecordError("it has no text as `question`: add one")
     value = record.fields.get("answer")
     answers = [answer for answer in (value if isinstance(value, list) else [value]) if isinstance(answer, dict)]
-    queries = [_joined(answer.get("content")) for answer in answers if answer.get("format") == SQL_FORMAT]
+    queries = [_joined_lines(answer.get("content")) for answer in answers if answer.get("format") == SQL_FORMAT]
     if len(queries) > 1:
         raise RecordError("it has several answers in SQL: keep the right one")
     if not queries:
@@ -228,8 +243,8 @@ def _of_space(record: Record) -> Record:
     return replace(record, fields={"id": record.text("id"), "question": question, "gold": queries[0]})
 
 
-def _joined(value: JsonValue) -> str:
-    """Return a text, which Genie writes in lines: those without their line breaks get them."""
+def _joined_lines(value: JsonValue) -> str:
+    """Return a text that Genie writes as a list of lines; a line break is added where a line has none."""
     lines = [line for line in (value if isinstance(value, list) else [value]) if isinstance(line, str)]
     return "".join(line if line[-1:].isspace() else f"{line}\n" for line in lines).strip()
 
@@ -238,9 +253,10 @@ ANSWERS = "answers"
 
 
 def import_qald(request: ImportRequest) -> Import:
-    """Return a case for each question in the language: its query is right, or its stored answers where it has none.
+    """Return a case for each question in the language of the request.
 
-    With `--map gold=answers` the stored answers are right for all, as in the benchmark's own tool.
+    The query of a question is right, or its stored answer if it has none. With `--map gold=answers` the stored answers
+    are always right, as in the benchmark's own tool.
     """
     check_request(request, columns=("gold",), kind="sparql", has_languages=True)
     file = file_at(request.source)
@@ -279,7 +295,7 @@ ORDERED = "RESULT_ORDER_MATTERS"
 
 
 def import_text2sparql(request: ImportRequest) -> Import:
-    """Return a case for each question in the language, `prefix:id-lang`, as the published tool names it."""
+    """Return a case for each question in the language of the request; its id is `prefix:id-language`."""
     check_request(request, kind="sparql", has_languages=True)
     file = file_at(request.source)
     value = read_value(file)
@@ -310,12 +326,15 @@ def import_text2sparql(request: ImportRequest) -> Import:
         return replace(record, fields={"question": question, "gold": gold}, keys=keys)
 
     databases = Databases(request, request.source, {"kind": "sparql"})
-    reading, predictions = Reading(records, fixed_fields("sparql", **CANONICAL)), _answers(request.predictions)
+    reading, predictions = (
+        Reading(records, fixed_fields("sparql", **CANONICAL)),
+        _collected_answers(request.predictions),
+    )
     return import_cases(request, reading, databases, id_of=id_of, adapt=adapt, predictions=predictions)
 
 
-def _answers(path: Path | None) -> Predictions:
-    """Return the answers that the published tool collected, by their `qname`, or another file of predictions."""
+def _collected_answers(path: Path | None) -> Predictions:
+    """Return the predictions in a JSON file that the published tool collected, by `qname`, or in any other file."""
     if path is None or path.suffix.lower() != ".json":
         return read_predictions(path)
     answers = read_value(file_at(path))
@@ -326,7 +345,10 @@ def _answers(path: Path | None) -> Predictions:
 
 
 def _question_in(language: str, texts: JsonValue) -> str:
-    """Return the text in a language, of texts by language, or a list of them; raise `RecordError` if there is none."""
+    """Return the question in a language; raise `RecordError` if there is none.
+
+    `texts` maps languages to texts, or is a list of objects with `language` and `string`.
+    """
     items: Iterable[tuple[str, JsonValue]] = texts.items() if isinstance(texts, dict) else ()
     if isinstance(texts, list):
         items = ((str(text.get("language")), text.get("string")) for text in texts if isinstance(text, dict))

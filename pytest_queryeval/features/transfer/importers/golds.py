@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
 
 
 def gold_value(value: JsonValue, kind: str) -> JsonValue:
-    """Return a right answer in the form of suites; raise `RecordError` for one that the loader would refuse."""
+    """Return a right answer in the form of suites; raise `RecordError` if the loader of suites would refuse it."""
     if KINDS[kind].has_queries:
         if value is None or value == [] or (isinstance(value, str) and not value.strip()):
             raise RecordError("its right answer is empty")
@@ -50,10 +50,11 @@ def gold_value(value: JsonValue, kind: str) -> JsonValue:
 
 
 def gold_keys(values: Sequence[JsonValue], kind: str, split: str | None, *, is_several: bool) -> dict[str, JsonValue]:
-    """Return `gold`, or `gold_any` for several right answers; raise `RecordError`.
+    """Return `gold` with one right answer, or `gold_any` with several; raise `RecordError` for an invalid answer.
 
-    A text with the mark `split` outside of quotes has several. So has a SELECT list with optional columns, as in
-    `SELECT {name, id}, count(*) FROM t`: any of them may be in the answer.
+    With `is_several`, the result is always `gold_any`. A text with the mark `split` outside of quotes contains several
+    answers. So does a SELECT list with optional columns, as in `SELECT {name, id}, count(*) FROM t`, where the answer
+    may have any of them.
     """
     golds: list[JsonValue] = []
     for value in values or [None]:
@@ -66,7 +67,7 @@ def gold_keys(values: Sequence[JsonValue], kind: str, split: str | None, *, is_s
 
 
 def split_text(text: str, mark: str) -> list[str]:
-    """Return the parts of a text between a mark, which does not count within quotes and comments.
+    """Return the parts of a text between marks; a mark within quotes or comments does not count.
 
     >>> split_text("SELECT ';' ; SELECT 2;", ";")
     ["SELECT ';'", 'SELECT 2']
@@ -80,7 +81,9 @@ def split_text(text: str, mark: str) -> list[str]:
 
 
 def with_optional(query: str) -> list[str]:
-    """Return the queries with some of the optional columns of a SELECT list, which are also those of `GROUP BY {}`.
+    """Return a query for each selection of the optional columns in a SELECT list, else the query alone.
+
+    `GROUP BY {}` gets the same columns. Raise `RecordError` for more than MAX_OPTIONAL columns.
 
     >>> with_optional("SELECT {a, b}, count(*) FROM t GROUP BY {}")[:2]
     ['SELECT a, count(*) FROM t GROUP BY a', 'SELECT b, count(*) FROM t GROUP BY b']
@@ -100,7 +103,9 @@ def with_optional(query: str) -> list[str]:
 
 
 def gold_table(value: JsonValue) -> dict[str, JsonValue]:
-    """Return a stored answer as `{columns, rows}`: of rows, of records, of values or of one value; raise `RecordError`.
+    """Return a stored answer as `{columns, rows}`; it may consist of rows, records, values, or one value.
+
+    Raise `RecordError` if rows have different lengths, or if a cell is a list or an object.
 
     >>> gold_table([{"a": 1}, {"a": 2}])
     {'columns': ['a'], 'rows': [[1], [2]]}
@@ -137,7 +142,7 @@ def _cells(row: JsonValue, columns: Sequence[JsonValue]) -> list[JsonValue]:
 
 
 def _read_text(text: str) -> JsonValue:
-    """Return the value that a text is in JSON or as Python writes it; the text itself if it is neither."""
+    """Return the value of a text that is JSON or a Python literal; else the text itself."""
     stripped = text.strip()
     if stripped[:1] not in ("[", "{") or len(stripped) > 200_000:
         number: JsonValue = json.loads(stripped) if _NUMBER.fullmatch(stripped) else text

@@ -33,7 +33,7 @@ _VARIABLE = re.compile(r"\{\{-?\s*([\w.]+)\s*-?\}\}")
 
 
 def import_promptfoo(request: ImportRequest) -> Import:
-    """Return a case for each test with an `equals` assert; other asserts are named as skipped."""
+    """Return a case for each test with exactly one `equals` assert; other asserts become skipped records."""
     check_request(request, columns=("question", "evidence", "metadata"))
     configuration: JsonValue  # or the list of its tests alone
     if request.source.suffix.lower() in JSONL_SUFFIXES:
@@ -61,13 +61,13 @@ def import_promptfoo(request: ImportRequest) -> Import:
 
     reading = Reading(numbered_records(tests, "test"), fixed_fields(kind))
     imported = import_cases(request, reading, Databases(request, request.source, {"kind": kind}), adapt=adapt)
-    return replace(imported, cases=_each_with(skipped_asserts, imported.cases), warnings=[])
+    return replace(imported, cases=_with_added_records(skipped_asserts, imported.cases), warnings=[])
 
 
-def _each_with(
+def _with_added_records(
     more: list[SkippedRecord], cases: Iterable[ImportedCase | SkippedRecord]
 ) -> Iterator[ImportedCase | SkippedRecord]:
-    """Yield each case, and what its making has added to a list."""
+    """Yield each case, then the records that making it has appended to `more`, which is emptied."""
     for case in cases:
         yield case
         yield from more
@@ -75,7 +75,7 @@ def _each_with(
 
 
 class _Test:
-    """A test with the variables and asserts that it takes from the default one."""
+    """A test with the variables and asserts that it shares with the default test."""
 
     def __init__(self, test: JsonValue, default: JsonValue) -> None:
         """Raise `RecordError` for a test that is in another file."""
@@ -83,12 +83,16 @@ class _Test:
             raise RecordError("it is not written out: import the file that it names")
         shared = default if isinstance(default, dict) else {}
         self._variables = {**mapping(shared.get("vars")), **mapping(test.get("vars"))}
-        asserts = [*_list(shared.get("assert")), *_list(test.get("assert"))]
+        asserts = [*_as_list(shared.get("assert")), *_as_list(test.get("assert"))]
         self._asserts = [entry for entry in asserts if isinstance(entry, dict)]
         self._characters = 0
 
     def described(self, columns: Mapping[str, str]) -> dict[str, JsonValue]:
-        """Return question, evidence and metadata; variables that an assert names are answers, and none of these."""
+        """Return the question, evidence and metadata of a case.
+
+        Variables that an assert uses are answers, and left out. Raise `RecordError` if no text variable is clearly the
+        question.
+        """
         text = json.dumps([entry.get("value") for entry in self._asserts], ensure_ascii=False)
         answers = {name.partition(".")[0] for name in _VARIABLE.findall(text)}
         inputs = excluding(self._variables, answers)
@@ -109,14 +113,14 @@ class _Test:
         return keys
 
     def gold(self, kind: str) -> JsonValue:
-        """Return the value of the `equals` assert; raise `RecordError` if there is not exactly one."""
+        """Return the right answer: the value of the `equals` assert; raise `RecordError` unless there is one."""
         values = [entry.get("value") for entry in self._asserts if entry.get("type") == EQUALS]
         if len(values) > 1:
             raise RecordError("it has several 'equals' asserts, and one answer cannot equal all of them")
         if not values:
             types = ", ".join(sorted({one_line(str(entry.get("type"))) for entry in self._asserts})) or "none"
             raise RecordError(f"it has no 'equals' assert, which says what is right: it has {types}")
-        return gold_value(self._fill(values[0]), kind)
+        return gold_value(self._filled(values[0]), kind)
 
     def skipped_asserts(self) -> Iterator[str]:
         """Yield a message for each assert that is not imported."""
@@ -124,12 +128,15 @@ class _Test:
             if (type_ := entry.get("type")) != EQUALS:
                 yield f"assert '{one_line(str(type_))}' is left out: its test is imported without it"
 
-    def _fill(self, value: JsonValue) -> JsonValue:
-        """Return the value of an assert with its variables filled in; raise `RecordError` for another template."""
+    def _filled(self, value: JsonValue) -> JsonValue:
+        """Return the value of an assert with its variables filled in.
+
+        Raise `RecordError` for another template, for an unknown variable, and for an answer in another file.
+        """
         if isinstance(value, list):
-            return [self._fill(item) for item in value]
+            return [self._filled(item) for item in value]
         if isinstance(value, dict):
-            return {key: self._fill(item) for key, item in value.items()}
+            return {key: self._filled(item) for key, item in value.items()}
         if not isinstance(value, str):
             return value
         if value.startswith("file://"):
@@ -149,5 +156,5 @@ class _Test:
         return text
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
+def _as_list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []

@@ -45,7 +45,7 @@ Items: TypeAlias = "Iterable[tuple[str, JsonValue | CaseError]]"  # by their pla
 
 
 class _Doubtful(dict[str, JsonValue]):
-    """An object that has a key twice, of which either value could be meant."""
+    """An object that has a key twice, so that it is not clear which value is meant; `problem` says so."""
 
     problem = ""
 
@@ -63,12 +63,12 @@ _JSON = StrictJson(read_object=_read_object, allow_nan=True)  # `check_size` ref
 
 
 class RecordError(Exception):
-    """A record cannot become a case; the message says why."""
+    """Raised if a record cannot become a case; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object of the source."""
+    """An object of the source: a row of a table, a line, or an item of a list."""
 
     place: str
     """Its line, its row, its key or its number in a list, for messages."""
@@ -84,21 +84,27 @@ class Record:
     """The contents of files that the keys name, by their paths in the folder of the suites."""
 
     def value(self, name: str) -> JsonValue:
-        """Return the value of a field by its dotted name, `NOTHING` without it; raise `RecordError` for a bad cell."""
+        """Return the value of a field by its dotted name; `NOTHING` if it is missing, or an empty cell.
+
+        Raise `RecordError` for a cell that cannot be read.
+        """
         if name in self.problems:
             raise RecordError(self.problems[name])
         value = value_at(self.fields, name) if name else NOTHING
         return NOTHING if self.is_row and value == "" else value
 
     def text(self, name: str) -> str:
-        """Return a text, empty if it is missing or null; a number or flag becomes its text; raise as `value` does."""
+        """Return a field as text: empty if it is missing or null, and JSON for other values than texts.
+
+        Raise `RecordError` for a cell that cannot be read.
+        """
         value = self.value(name)
         if value is None or value is NOTHING or isinstance(value, str):
             return value if isinstance(value, str) else ""
         return json.dumps(value, ensure_ascii=False)
 
     def required(self, name: str) -> JsonValue:
-        """Return the value of a field; raise `RecordError` with the fields that there are, if it is missing."""
+        """Return the value of a field; raise `RecordError`, which names the existing fields, if it is missing."""
         if not self.fields:
             raise RecordError(f"it is not an object with '{name}'")
         if (value := self.value(name)) is NOTHING:
@@ -107,22 +113,23 @@ class Record:
 
     @property
     def names(self) -> str:
-        """Its first fields, for messages."""
+        """The names of its first fields, joined for a message; empty cells are left out."""
         present = [name for name, value in self.fields.items() if value != "" or not self.is_row]
         return ", ".join(map(one_line, present[:MAX_NAMES]))
 
     def id(self, name: str) -> str:
-        """Return the id in a field, else the place of the record."""
+        """Return the text of a field as id; if it is empty, the place of the record with hyphens."""
         return self.text(name) or self.place.replace(" ", "-")
 
 
 def read_records(path: Path, list_key: str = "") -> Iterator[Record | SkippedRecord]:
-    """Yield the objects of a file that is no table; raise `CaseError` if it is not a file of objects at all.
+    """Yield the objects of a file that is no table; other items are yielded as skipped records.
 
-    `list_key` is the dotted key of their list; by default it is the one below which a question or an answer is found.
+    `list_key` is the dotted key of the list of objects. By default, it is the key below which questions or answers are
+    found. Raise `CaseError` if the file contains no such list.
     """
     file = file_at(path)
-    for position, (place, value) in enumerate(_items(file, list_key)):
+    for position, (place, value) in enumerate(_items_with_places(file, list_key)):
         if isinstance(value, CaseError):
             yield SkippedRecord(place, value.problem)
         elif isinstance(value, dict):
@@ -137,7 +144,10 @@ def read_records(path: Path, list_key: str = "") -> Iterator[Record | SkippedRec
 
 
 def read_rows(request: ImportRequest) -> Iterator[Record | SkippedRecord]:
-    """Yield the rows of a table; raise `CaseError` without a column that `--map` names, or one of right answers."""
+    """Yield the rows of a table as records; cells that cannot be read are problems of their record.
+
+    Raise `CaseError` if the table lacks a column that `--map` names, or a column of right answers.
+    """
     with _open_table(request) as table:
         _check_columns(table, request)
         for position, row in enumerate(table.rows()):
@@ -181,19 +191,25 @@ def _check_columns(table: Table, request: ImportRequest) -> None:
 
 
 def metadata_fields(columns: Mapping[str, str]) -> list[str]:
-    """Return the fields that become metadata, `--map metadata=a,b`."""
+    """Return the names in `--map metadata=a,b`: the fields that become metadata."""
     return [name for name in columns.get("metadata", "").split(",") if name]
 
 
 def read_test_set(request: ImportRequest) -> Iterator[Record | SkippedRecord]:
-    """Yield the records of any file: rows of a table, lines, or items in JSON, YAML or TOML; raise `CaseError`."""
+    """Yield the records of any file: rows of a table, lines, or items in JSON, YAML or TOML.
+
+    Raise `CaseError` as `read_rows` and `read_records` do.
+    """
     if is_table(request.source):
         return read_rows(request)
     return read_records(request.source, request.records)
 
 
 def read_value(file: File) -> JsonValue:
-    """Return the value in a file of JSON, YAML or TOML, by its suffix; raise `CaseError`, also for an empty file."""
+    """Return the value in a file of YAML or TOML, by its suffix, else of JSON.
+
+    Raise `CaseError` if the file is a suite, empty, too large or not valid.
+    """
     suffix = file.path.suffix.lower()
     if is_suite_file(file.path):
         raise file.problem(f"is a suite, not a test set: run `pytest {file.shown}` without an import")
@@ -211,17 +227,17 @@ def read_value(file: File) -> JsonValue:
             text = json.dumps(tomllib.loads(text), default=str)
         except (ValueError, RecursionError) as error:
             raise file.problem(f"not TOML: {error or 'nested too deeply'}") from error
-    return _value(file, text, 0)
+    return _json_value(file, text, 0)
 
 
 def numbered_records(items: list[JsonValue], word: str) -> Iterator[Record]:
-    """Yield a record for each item, named `word` and its number, without fields where it is not an object."""
+    """Yield a record for each item, with `word` and its number as place; items that are not objects have no fields."""
     for position, fields in enumerate(items):
         yield Record(f"{word} {position + 1}", position, fields if isinstance(fields, dict) else {})
 
 
 def check_size(value: object, level: int = 0) -> None:
-    """Raise ValueError for what the loader refuses: too many levels, too large a number, NaN, and a key twice."""
+    """Raise ValueError for what the loader of suites refuses: too many levels, large numbers, NaN, duplicate keys."""
     if isinstance(value, _Doubtful):
         raise ValueError(value.problem)
     if isinstance(value, float) and not math.isfinite(value):
@@ -235,15 +251,15 @@ def check_size(value: object, level: int = 0) -> None:
         raise ValueError("a number has too many digits")
 
 
-def _items(file: File, list_key: str) -> Items:
+def _items_with_places(file: File, list_key: str) -> Items:
     if file.path.suffix.lower() in JSONL_SUFFIXES:
-        return _lines(file)
+        return _json_lines(file)
     try:
         value = read_value(file)
     except CaseError as error:
         if not isinstance(error.__cause__, json.JSONDecodeError) or error.__cause__.msg != "Extra data":
             raise
-        return _lines(file)  # under another suffix
+        return _json_lines(file)  # under another suffix
     if not list_key and isinstance(value, dict):
         list_key = _list_key(value, file)
     if list_key:
@@ -252,7 +268,7 @@ def _items(file: File, list_key: str) -> Items:
             keys = [*value] if isinstance(value, dict) else []
             raise file.problem(f"--records: there is no list under '{list_key}'{did_you_mean(list_key, keys)}")
         value = items
-    if isinstance(value, dict) and not list_key and _has_cases([_own(value)]):
+    if isinstance(value, dict) and not list_key and _has_cases([_without_objects(value)]):
         value = [value]
     if isinstance(value, dict) and value and all(isinstance(item, dict | str) for item in value.values()):
         return (
@@ -264,10 +280,13 @@ def _items(file: File, list_key: str) -> Items:
 
 
 def _list_key(value: dict[str, JsonValue], file: File) -> str:
-    """Return the key of the list of records, empty if the mapping itself has them; raise `CaseError` for several."""
-    lists = dict(_lists(value))
+    """Return the dotted key of the list of records; empty if the mapping itself contains the records.
+
+    Raise `CaseError` if there are several such lists.
+    """
+    lists = dict(_lists_of_objects(value))
     named = [key for key, items in lists.items() if _has_cases(items)]
-    if not named and not _has_cases([_own(value)]) and not _has_cases([*value.values()]):
+    if not named and not _has_cases([_without_objects(value)]) and not _has_cases([*value.values()]):
         named = [*lists]
     if len(named) > 1:
         names = " or ".join(f"--records {one_line(key, 40)}" for key in named[:MAX_NAMES])
@@ -275,20 +294,22 @@ def _list_key(value: dict[str, JsonValue], file: File) -> str:
     return named[0] if named else ""
 
 
-def _own(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _without_objects(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     return {key: item for key, item in value.items() if not isinstance(item, dict)}
 
 
-def _lists(value: Mapping[str, JsonValue], prefix: str = "", depth: int = 1) -> Iterator[tuple[str, list[JsonValue]]]:
+def _lists_of_objects(
+    value: Mapping[str, JsonValue], prefix: str = "", depth: int = 1
+) -> Iterator[tuple[str, list[JsonValue]]]:
     for key, item in value.items():
         if isinstance(item, list) and any(isinstance(entry, dict) for entry in item[:SAMPLE]):
             yield f"{prefix}{key}", item
         elif isinstance(item, dict) and depth < LIST_DEPTH:
-            yield from _lists(item, f"{prefix}{key}.", depth + 1)
+            yield from _lists_of_objects(item, f"{prefix}{key}.", depth + 1)
 
 
 def _has_cases(items: Sequence[JsonValue]) -> bool:
-    """Return whether a question or a right answer is found in some of these items."""
+    """Return whether some of these items have a question or a right answer, or several fields that could be one."""
     try:
         found = guess_fields([item for item in items[:SAMPLE] if isinstance(item, dict)], {})
     except QueryEvalError:
@@ -296,7 +317,7 @@ def _has_cases(items: Sequence[JsonValue]) -> bool:
     return found.kind is not None or "question" in found.by_key
 
 
-def _lines(file: File) -> Items:
+def _json_lines(file: File) -> Items:
     with file.open(sys.maxsize) as stream:
         try:
             for number in count(1):
@@ -310,7 +331,9 @@ def _lines(file: File) -> Items:
                 elif line.strip():
                     value: JsonValue | CaseError
                     try:
-                        value = _value(file, file.decoded(line, line=number).removeprefix("\ufeff").strip(), number)
+                        value = _json_value(
+                            file, file.decoded(line, line=number).removeprefix("\ufeff").strip(), number
+                        )
                     except CaseError as error:
                         value = error
                     yield f"line {number}", value
@@ -318,7 +341,7 @@ def _lines(file: File) -> Items:
             raise file.unreadable(error) from error
 
 
-def _value(file: File, text: str, line: int) -> JsonValue:
+def _json_value(file: File, text: str, line: int) -> JsonValue:
     try:
         value: JsonValue = _JSON.read(text)
     except json.JSONDecodeError as error:

@@ -1,6 +1,6 @@
-"""Cases of the records of a source: their keys, their databases and their predictions.
+"""Makes cases of the records of a source, with their keys, their databases and their predictions.
 
-Keys of a case are fields of its record, and the database that it names, a file below a folder. Predictions belong to
+Keys of a case are fields of its record. The database that it names is a file below a folder. Predictions belong to
 cases by their position, or by their id or question.
 """
 
@@ -74,9 +74,9 @@ _VARIABLE = re.compile(r"\$\{\w+\}")
 
 
 def open_test_set(request: ImportRequest) -> Reading:
-    """Return the records of any file, and where the keys of cases are: as `--map` states it, or by their names.
+    """Return the records of any file, with the fields of the keys of cases, by `--map` or by names and values.
 
-    Raise `QueryEvalError` for a file that cannot be read, and for fields that have equal right to a key.
+    Raise `QueryEvalError` for a file that cannot be read, and if several fields could be a key.
     """
     records = read_test_set(request)
     first_records = list(islice(records, SAMPLE))
@@ -90,7 +90,7 @@ def open_test_set(request: ImportRequest) -> Reading:
 def _with_stated(
     records: Iterable[Record | SkippedRecord], columns: Mapping[str, str]
 ) -> Iterator[Record | SkippedRecord]:
-    """Yield the records; raise `QueryEvalError` at their end for a field in `--map` that none of them has."""
+    """Yield the records; after the last, raise `QueryEvalError` if no record has a field that `--map` names."""
     missing_fields = {*(name for key, name in columns.items() if key != "metadata"), *metadata_fields(columns)}
     last_fields: Mapping[str, JsonValue] = {}
     is_table = False
@@ -114,10 +114,10 @@ def import_cases(
     predictions: Predictions | None = None,
     name: str = "",
 ) -> Import:
-    """Return the import with a case for each record, whose keys are where `reading` says.
+    """Return an import with a case for each record, whose keys are in the fields of `reading`.
 
-    `adapt` changes a record before, and raises `RecordError` for one without a case. `id_of` is the id of a record that
-    is not in its field. Raise `QueryEvalError` for an answer as metadata.
+    `adapt` changes a record first, or raises `RecordError` to skip it. `id_of` returns the id of a record; by default,
+    it is in the field of `id`. Raise `QueryEvalError` if `--map` makes an answer metadata.
     """
     fields = reading.fields
     answers = [fields.name(key) for key in ANSWERS]
@@ -147,7 +147,7 @@ def import_cases(
 
 
 def _case_keys(record: Record, request: ImportRequest, fields: Fields, databases: Databases) -> dict[str, JsonValue]:
-    """Return the keys of a case but its id; raise `RecordError` for a record that no case can be made of."""
+    """Return the keys of a case without its id; raise `RecordError` if no case can be made of the record."""
     kind = record.text(fields.name("kind")) or fields.kind
     if kind is None:
         answer = record.value(fields.name("gold"))
@@ -180,7 +180,10 @@ def _case_keys(record: Record, request: ImportRequest, fields: Fields, databases
 
 
 def description_keys(record: Record, fields: Fields, metadata_names: Sequence[str]) -> dict[str, JsonValue]:
-    """Return the keys of a case that describe it: evidence, difficulty, tags and metadata."""
+    """Return the keys that describe a case: evidence, difficulty, tags and metadata; empty values are left out.
+
+    A difficulty that is not a valid marker is also kept, as written, in the metadata.
+    """
     keys: dict[str, JsonValue] = {}
     if evidence := record.text(fields.name("evidence")):
         keys["evidence"] = evidence
@@ -201,7 +204,10 @@ def description_keys(record: Record, fields: Fields, metadata_names: Sequence[st
 
 
 def _question(record: Record, fields: Fields) -> tuple[str, list[tuple[str, str]]]:
-    """Return the question, and what was said before it if it is the last message of a user in a chat."""
+    """Return the question, and the messages before it if the field is a chat, whose last user message is the question.
+
+    Raise `RecordError` for a chat without a user message or with an unknown role.
+    """
     value = record.value(fields.name("question"))
     messages = messages_of(value)
     if messages is None:
@@ -215,7 +221,10 @@ def _question(record: Record, fields: Fields) -> tuple[str, list[tuple[str, str]
 
 
 def _conversation(keys: Mapping[str, JsonValue], before: Sequence[tuple[str, str]]) -> dict[str, JsonValue]:
-    """Return the keys of a case that has one turn with a target, behind the question and what was said before it."""
+    """Return the keys of a case as a conversation: messages before it, the question, and gold as the target.
+
+    Raise `RecordError` if the case has no single gold.
+    """
     if "gold" not in keys:
         raise RecordError("a question in a chat has one query or value as right answer: leave the chat out")
     turns: list[JsonValue] = [{"role": role, "content": text} for role, text in before]
@@ -255,7 +264,7 @@ def _skip(record: Record, field: str) -> dict[str, JsonValue]:
 
 
 def _flag(record: Record, field: str) -> bool | None:
-    """Return whether a field says yes or no; None if it is empty; raise `RecordError` for anything else."""
+    """Return whether a field says yes or no; None if it is empty; raise `RecordError` for another text."""
     text = record.text(field).strip()
     if not text:
         return None
@@ -265,12 +274,12 @@ def _flag(record: Record, field: str) -> bool | None:
 
 
 def mapping(value: JsonValue | None) -> Mapping[str, JsonValue]:
-    """Return an object; an empty one for anything else."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 class Predictions:
-    """Entries for a file of predictions, by the position of their case, or by its id or question."""
+    """Entries for a file of predictions, by the position, id or question of their case."""
 
     def __init__(
         self,
@@ -284,29 +293,30 @@ class Predictions:
         self._unused = dict.fromkeys(entries)
 
     def of(self, position: int, id_: str, question: str) -> Sequence[Entry]:
-        """Return the entries of a case, none where there are none."""
+        """Return the entries of a case, which then count as used; empty if there are none."""
         key = self._key(position, id_, question)
         self._unused.pop(key, None)
         return self._entries.get(key, ())
 
     def database_of(self, position: int, id_: str, question: str) -> str:
-        """Return the database that BIRD's marker names behind the query of a case; empty without one."""
+        """Return the database that BIRD's marker names after the query of a case; empty without a marker."""
         return self._databases.get(self._key(position, id_, question), "")
 
     def _key(self, position: int, id_: str, question: str) -> str:
         return {"position": str(position), "id": id_, "question": normalize_key(question, "question")}[self._key_name]
 
     def unused(self) -> Iterator[SkippedRecord]:
-        """Yield the predictions that belong to no case."""
+        """Yield a skipped record for each prediction that no call of `of` has returned."""
         yield from (
             SkippedRecord(key, f"a prediction whose {self._key_name} is that of no case") for key in self._unused
         )
 
 
 def read_predictions(path: Path | None) -> Predictions:
-    """Return the predictions in a file that the predictor `file` reads, none for None; raise `QueryEvalError`.
+    """Return the predictions in a file that the predictor `file` reads; no predictions for None.
 
-    As in its short form, settings may stand behind a `?`. Plain lines belong to cases by their position.
+    As in the predictor's short form, settings may follow the path after a `?`. Plain lines belong to cases by position.
+    Raise `QueryEvalError` for an unknown format, and for a file that cannot be read.
     """
     if path is None:
         return Predictions("id", {})
@@ -337,7 +347,7 @@ def read_predictions(path: Path | None) -> Predictions:
 
 
 def positional_predictions(answers: Iterable[str]) -> Predictions:
-    """Return predictions, each for the case at its position, without BIRD's marker."""
+    """Return predictions for the cases at their positions; BIRD's marker is removed from the answers."""
     parts = {str(number): split_marker(answer) for number, answer in enumerate(answers)}
     entries: dict[str, list[Entry]] = {number: [{"predicted": query}] for number, (query, _) in parts.items()}
     return Predictions("position", entries, {number: database for number, (_, database) in parts.items()})
@@ -353,10 +363,10 @@ def import_records(
     predictions: Predictions | None = None,
     name: str = "",
 ) -> Import:
-    """Return the import with a case for each record, or why there is none, as `case_of` raises it.
+    """Return an import with a case for each record, and a skipped record where `case_of` raises an error.
 
-    `case_of` raises `RecordError` or `CaseError`. The default predictions are those that the request names; the default
-    name is that of its source.
+    `case_of` gets the id and the record, and raises `RecordError` or `CaseError`. By default, the predictions are those
+    of the request, and the name is that of its source. Predictions without a case become skipped records at the end.
     """
     of_cases = read_predictions(request.predictions) if predictions is None else predictions
 
@@ -385,9 +395,9 @@ def import_records(
 
 
 def check_count(predictions: int, cases: int, path: Path, *, empty: str) -> None:
-    """Raise `QueryEvalError` if predictions cannot belong to cases by their position.
+    """Raise `QueryEvalError` if there are not as many predictions as cases, so that positions do not fit.
 
-    `empty` is what a file has instead of a missing prediction.
+    `empty` says what the file should contain for a missing prediction.
     """
     if predictions != cases:
         counts = f"{pluralize(predictions, 'prediction')} for {pluralize(cases, 'case')}"
@@ -402,9 +412,9 @@ def check_request(
     has_languages: bool = False,
     is_any_file: bool = False,
 ) -> None:
-    """Raise `QueryEvalError` for an option that the format has no use for.
+    """Raise `QueryEvalError` for an option that the format does not use.
 
-    `columns` are the keys that `--map` may name, `kind` is the only kind of the format, if it has one.
+    `columns` are the keys that `--map` may name; `kind` is the only kind of the format, if it has one.
     """
     if kind is not None and request.kind not in (None, kind):
         raise QueryEvalError(f"--kind {request.kind}: cases of this format are of the kind '{kind}': leave it out")
@@ -434,10 +444,10 @@ def check_request(
 
 
 class Databases:
-    """The sources of an import.
+    """The sources of the cases of an import.
 
-    `settings` has the keys of `queryeval.yaml`, among them those that name sources, which are added as cases ask for
-    them. Names come from the source, so one that leads out of the folder is refused.
+    `settings` contains the keys of `queryeval.yaml`; `source_of` adds the sources that cases name. Names come from the
+    data set, so a name that leads out of the folder is refused.
     """
 
     def __init__(
@@ -447,7 +457,10 @@ class Databases:
         settings: Mapping[str, JsonValue] | None = None,
         beside: Sequence[str] = FOLDERS,
     ) -> None:
-        """Use the folder of the request, else the first existing folder of those named `beside` the source."""
+        """Use the folder or the source of the request, else the first folder in `beside` that is next to the test set.
+
+        Raise `QueryEvalError` for a folder that does not exist, and for a source with a password.
+        """
         self.settings: dict[str, JsonValue] = {**(settings or {})}
         self._sources: dict[str, JsonValue] = {}
         self._output = request.output
@@ -466,14 +479,18 @@ class Databases:
             raise QueryEvalError(f"{self._folder}: is not a folder: --databases names the one with the databases")
 
     def check_shared(self, kind: str) -> None:
-        """Raise `RecordError` if `--source` is missing for cases with queries, or is given for cases without."""
+        """Raise `RecordError` if `--source` is missing for a kind with queries, or is given for a kind without."""
         if KINDS[kind].has_queries and "source" not in self.settings:
             raise RecordError("no --source says where its queries run: add it with a path or a URL")
         if not KINDS[kind].has_queries and "source" in self.settings:
             raise RecordError(f"--source is for queries, and it is of the kind '{kind}': import it without")
 
     def source_of(self, name: str) -> dict[str, JsonValue]:
-        """Return the `source` key of a case on a database, none where all share one; raise `RecordError`."""
+        """Return the `source` key for a case on the database `name`, and add its file to the settings.
+
+        The result is empty if all cases share one source. Raise `RecordError` if there is no folder, if the name is
+        invalid, or if the folder lacks the database.
+        """
         if "source" in self.settings:
             return {}
         if self._folder is None:
@@ -500,9 +517,9 @@ class Databases:
 
 
 def relative(path: Path, output: Path, *, otherwise: str | None = None) -> str:
-    """Return the path of a file relative to `output`, as suites there name it; `otherwise` if there is no such file.
+    """Return the path of a file relative to `output`, as suites in that folder name it.
 
-    Raise `QueryEvalError` if suites cannot name it.
+    `otherwise`, if given, is returned for a file that does not exist. Raise `QueryEvalError` if suites cannot name it.
     """
     if otherwise is not None and not os.path.exists(path):  # noqa: PTH110 - as above
         return otherwise

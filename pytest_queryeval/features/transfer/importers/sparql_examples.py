@@ -39,7 +39,10 @@ SELECT ?file ?example ?query ?comment
 
 
 def import_sparql_examples(request: ImportRequest) -> Import:
-    """Return a case for each example whose comment is in the language; those for other endpoints are skipped."""
+    """Return a case for each example with a comment in the language of the request, or without a language.
+
+    Examples for other endpoints than `--source` are skipped, as are files that cannot be read.
+    """
     check_request(request, kind="sparql", has_languages=True)
     databases = Databases(request, request.source, {"kind": "sparql"})
     endpoints = Counter[str]()

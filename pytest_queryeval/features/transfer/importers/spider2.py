@@ -35,7 +35,10 @@ _GOLD_FILE = re.compile(r"(?P<id>.+)_[a-z]\.csv")
 
 
 def import_spider2(request: ImportRequest) -> Import:
-    """Return a case for each question with results, of which any is right; predictions are a folder of files by id."""
+    """Return a case for each question with published results, any of which is right.
+
+    Predictions are files in a folder, named by id.
+    """
     check_request(request, kind="sql")
     read = _Reader(request)
     imported = import_records(
@@ -55,7 +58,7 @@ def import_spider2(request: ImportRequest) -> Import:
 
 
 class _Reader:
-    """The files next to the source: results, rules, documents and databases; and the predictions."""
+    """Makes cases from the source, the files next to it (results, rules, documents, databases) and the predictions."""
 
     def __init__(self, request: ImportRequest) -> None:
         folder = request.source.parent
@@ -80,7 +83,7 @@ class _Reader:
         self.unused_predictions = dict.fromkeys(self._predictions)
 
     def case(self, id_: str, record: Record) -> ImportedCase:
-        """Return a case; raise `RecordError` or `CaseError` if there is none."""
+        """Return the case of a record, whose prediction is then used; raise `RecordError` or `CaseError` to skip it."""
         names = (f"{id_}.csv", f"{id_}.sql")
         stored, query = map(self._predictions.get, names)
         for name in names:
@@ -91,10 +94,10 @@ class _Reader:
             if knowledge not in self._documents:
                 raise RecordError(f"there is no document '{one_line(knowledge)}' in {DOCUMENTS}")
             keys["evidence"] = file_at(self._documents[knowledge]).text(MAX_TEXT_BYTES)
-        answer, files = _answer(self._golds.get(id_, []), self._rules.get(id_), self._output)
+        answer, files = _answer_keys(self._golds.get(id_, []), self._rules.get(id_), self._output)
         keys |= {**answer, "metadata": {"db": database}}
         if stored:
-            _table(stored)
+            _stored_table(stored)
             return ImportedCase(id=id_, keys={**keys, "predicted_file": relative(stored, self._output)}, files=files)
         try:
             keys |= self.databases.source_of(database)
@@ -106,7 +109,7 @@ class _Reader:
 
 
 def _files(folder: Path, *suffixes: str) -> dict[str, Path]:
-    """Return the files of a folder by name, so that no name and no link of a release leads out of it."""
+    """Return the files of a folder with these suffixes by name, without links that lead out of the folder."""
     if not folder.is_dir():
         return {}
     paths = (path for path in sorted(folder.iterdir()) if path.suffix in suffixes and path.is_file())
@@ -122,16 +125,19 @@ def _rules(gold: Path) -> dict[str, Record]:
     return {record.text("instance_id"): record for record in records}
 
 
-def _answer(
+def _answer_keys(
     paths: Sequence[Path], rules: Record | None, output: Path
 ) -> tuple[dict[str, JsonValue], Mapping[str, bytes]]:
-    """Return the keys with the right answers and their comparison, and files that hold columns of the answers."""
+    """Return the keys of right answers and their comparison, and files with the columns of answers that count.
+
+    Raise `RecordError` if there are no results, no rules, or a column that does not exist.
+    """
     if rules is None or not paths:
         raise RecordError("it has no published result" if rules else "it has no published rules of comparison")
     compare: dict[str, JsonValue] = {"numbers": dict(NUMBERS), "extra_columns": "allow"}
     compare["row_order"] = "ignore" if rules.fields.get("ignore_order") else "strict"
-    tables = [_table(path) for path in paths]
-    columns = _columns(rules.fields.get("condition_cols"), tables)
+    tables = [_stored_table(path) for path in paths]
+    columns = _compared_columns(rules.fields.get("condition_cols"), tables)
     files: dict[str, bytes] = {}
     names: list[str] = []
     if len(set(columns)) == 1:
@@ -152,8 +158,11 @@ def _answer(
     return {**gold, "compare": compare}, files
 
 
-def _columns(conditions: JsonValue, tables: Sequence[Table]) -> list[tuple[int, ...]]:
-    """Return the columns of each answer that count, none where all do; raise `RecordError`."""
+def _compared_columns(conditions: JsonValue, tables: Sequence[Table]) -> list[tuple[int, ...]]:
+    """Return for each answer the columns that count, an empty tuple if all do.
+
+    Raise `RecordError` for a column that does not exist.
+    """
     lists = conditions if isinstance(conditions, list) else []
     nested = [columns for columns in lists if isinstance(columns, list)]
     # As in the published tool, answers without a list do not count.
@@ -165,8 +174,8 @@ def _columns(conditions: JsonValue, tables: Sequence[Table]) -> list[tuple[int, 
     return [tuple(column for column in columns if isinstance(column, int)) for columns in column_lists[: len(tables)]]
 
 
-def _table(path: Path) -> Table:
-    """Return a stored answer as the loader reads it; raise `CaseError` if it cannot."""
+def _stored_table(path: Path) -> Table:
+    """Return the table of a stored answer as the loader reads it; raise `CaseError` if it cannot."""
     file = file_at(path)
     answer = KINDS["sql"].read_file(Node(path.name, 0, "quoted", file)).answer
     assert isinstance(answer, Table)

@@ -1,4 +1,4 @@
-"""Suites of a test set of any form, for `init --from`: its format, its fields and its database are found.
+"""Makes suites of a test set of any form, for `init --from`; finds its format, its fields and its database.
 
 A test set without predictions gets its right answers as predictions, so that the first run passes; the output says so.
 """
@@ -62,9 +62,10 @@ gates:
 
 
 def start(arguments: argparse.Namespace, folder: Path) -> Result:
-    """Write the suites of the test set `arguments.from_file` into a folder by a command of `import`, which is shown.
+    """Write suites of the test set `arguments.from_file` into a folder, by an `import` command that is shown.
 
-    Raise `QueryEvalError` for a test set that cannot be read, or whose database is not found, and for files that exist.
+    Cases without a prediction get their right answer as prediction. Raise `QueryEvalError` for a test set that cannot
+    be read, for a database that is not found, and for files that exist.
     """
     path: Path = arguments.from_file
     stated = {
@@ -81,7 +82,7 @@ def start(arguments: argparse.Namespace, folder: Path) -> Result:
     words = [TABLE if is_table(path) else _format(path), str(path), "-o", str(folder)]
     words += chain(*((option, str(value)) for option, value in stated.items() if value))
     words += chain(*(("--map", f"{key}={name}") for key, name in arguments.map))
-    words += _found(_parsed(words))
+    words += _found_options(_parsed(words))
     predicted = Counter[str]()
     result = command.run(_parsed(words, force=arguments.force), partial(_with_golds, predicted=predicted))
     settings = folder / command.SETTINGS
@@ -113,7 +114,7 @@ def _parsed(words: Sequence[str], *, force: bool = False) -> argparse.Namespace:
 
 
 def _delimiter(path: Path) -> str:
-    """Return what separates the cells of a file that is called CSV if that is no comma; else nothing."""
+    """Return the likely separator of cells in a `.csv` file; empty if it is a comma or the file has another suffix."""
     if path.suffix.lower() != ".csv":
         return ""
     with open_table(file_at(path)) as table:
@@ -121,7 +122,7 @@ def _delimiter(path: Path) -> str:
 
 
 def _format(path: Path) -> str:
-    """Return the format of what is no table."""
+    """Return the format of a test set that is no table, by its suffix, its keys and the fields of its first record."""
     if path.is_dir() or path.suffix.lower() in ENGINE_OF_SUFFIX:
         return "spider" if path.is_dir() else "w3c-sparql"
     if path.suffix.lower() in JSONL_SUFFIXES:
@@ -155,8 +156,8 @@ _OF_RECORDS = {
 }
 
 
-def _found(arguments: argparse.Namespace) -> list[str]:
-    """Return options for what only the files tell: the row of the headers, and the databases of queries."""
+def _found_options(arguments: argparse.Namespace) -> list[str]:
+    """Return options for what only the files tell: the row with the headers, and the databases of queries."""
     request, importer = command.request_of(arguments), IMPORTERS[arguments.format]
     is_searched = arguments.format == TABLE and request.header_row is None
     for row in (None, *range(2, MAX_HEADER_ROW + 1)) if is_searched else ():
@@ -164,12 +165,15 @@ def _found(arguments: argparse.Namespace) -> list[str]:
         with suppress(QueryEvalError):  # of a row that is no header
             imported = importer(replace(request, header_row=row))
         if imported and imported.settings.get("kind"):
-            return [*(["--header-row", str(row)] if row else []), *_source(request, imported)]
-    return _source(request, importer(request))
+            return [*(["--header-row", str(row)] if row else []), *_source_options(request, imported)]
+    return _source_options(request, importer(request))
 
 
-def _source(request: ImportRequest, imported: Import) -> list[str]:
-    """Return the option that names the databases of queries, by the files next to the test set; raise if it is open."""
+def _source_options(request: ImportRequest, imported: Import) -> list[str]:
+    """Return the option that names the database of queries, by the files next to the test set.
+
+    The result is empty if it is known or not needed. Raise `QueryEvalError` if there is no such file, or several.
+    """
     kind, folder = imported.settings.get("kind"), request.source.parent
     is_stated = request.databases is not None or request.database is not None
     if is_stated or imported.reading is None or not isinstance(kind, str) or not KINDS[kind].has_queries:
@@ -202,7 +206,10 @@ def _makes_tables(path: Path) -> bool:
 
 
 def _with_golds(imported: Import, predicted: Counter[str]) -> Import:
-    """Return an import whose cases without a prediction have their right answer as one, and count both."""
+    """Return the import with the right answer as prediction for each case without a prediction.
+
+    `predicted` counts cases by `stated` (had a prediction), `gold` (got one) and `entries` (got one in the file).
+    """
 
     def cases() -> Iterator[ImportedCase | SkippedRecord]:
         for case in imported.cases:
@@ -212,15 +219,15 @@ def _with_golds(imported: Import, predicted: Counter[str]) -> Import:
                 continue
             predicted["gold"] += 1
             stored = {f"predicted{key[4:]}": case.keys[key] for key in ("gold_table", "gold_file") if key in case.keys}
-            entry = {} if stored else _entry(case.keys)
+            entry = {} if stored else _gold_entry(case.keys)
             predicted["entries"] += bool(entry)
             yield replace(case, keys={**case.keys, **stored}, predictions=[entry] if entry else [])
 
     return replace(imported, cases=cases(), predictions=GOLDS)
 
 
-def _entry(keys: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the right answer of a case as the entry of a file of predictions."""
+def _gold_entry(keys: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the right answer of a case as an entry of a file of predictions; without one, the entry abstains."""
     golds, turns = keys.get("gold_any"), keys.get("conversation")
     gold = golds[0] if isinstance(golds, list) else keys.get("gold")
     if isinstance(turns, list) and isinstance(turns[-1], dict):

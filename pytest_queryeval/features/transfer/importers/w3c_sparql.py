@@ -38,14 +38,14 @@ _Test: TypeAlias = tuple[str, Any, Any]
 
 
 def import_w3c_sparql(request: ImportRequest) -> Import:
-    """Return a case for each test of a manifest, and of those that it includes."""
+    """Return a case for each query evaluation test of a manifest and of the manifests that it includes."""
     check_request(request, kind="sparql")
     source = (request.source / "manifest.ttl" if request.source.is_dir() else request.source).resolve()
     root = source.parent
 
     def case_of(id_: str, test: _Test) -> ImportedCase:
         try:
-            keys, files = _case(*test, root)
+            keys, files = _case_keys(*test, root)
         except (ValueError, OSError, SyntaxError) as error:
             raise RecordError(one_line(str(error))) from error
         if request.predictions is not None:
@@ -58,7 +58,10 @@ def import_w3c_sparql(request: ImportRequest) -> Import:
 
 
 def _tests(path: Path, root: Path) -> Iterator[_Test | SkippedRecord]:
-    """Yield the tests of a manifest and of those that it includes, each manifest once."""
+    """Yield the tests of a manifest and of the manifests that it includes, each read once.
+
+    Raise `QueryEvalError` for a manifest that is not Turtle.
+    """
     from rdflib import Graph
 
     waiting, read_paths = [path], set[Path]()
@@ -76,14 +79,14 @@ def _tests(path: Path, root: Path) -> Iterator[_Test | SkippedRecord]:
         included = []
         for iri in _list_items("include", path, graph):
             try:
-                included.append(_path(iri, root))
+                included.append(_named_file(iri, root))
             except RecordError as error:
                 yield SkippedRecord(one_line(str(iri)), str(error))
         waiting = [*included, *waiting]
 
 
 def _list_items(name: str, path: Path, graph: Any) -> list[Any]:
-    """Return the items of a manifest's lists of this name; raise `QueryEvalError` for a cyclic list."""
+    """Return the items of a manifest's lists with this name; raise `QueryEvalError` for a cyclic list."""
     from rdflib import URIRef
     from rdflib.collection import Collection
 
@@ -94,7 +97,10 @@ def _list_items(name: str, path: Path, graph: Any) -> list[Any]:
 
 
 def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | SkippedRecord]:
-    """Yield the tests of one manifest, in the order of its entries; ids have the folder of the manifest before them."""
+    """Yield the tests of one manifest in the order of its entries, and a skipped record for other types of tests.
+
+    The id of a test begins with the folder of its manifest.
+    """
     from rdflib import RDF, URIRef
 
     entries = _list_items("entries", path, graph)
@@ -109,8 +115,11 @@ def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | SkippedRec
         yield id_, test, graph
 
 
-def _case(id_: str, test: Any, graph: Any, root: Path) -> tuple[dict[str, JsonValue], dict[str, bytes]]:
-    """Return the keys of a case, and the files that they name."""
+def _case_keys(id_: str, test: Any, graph: Any, root: Path) -> tuple[dict[str, JsonValue], dict[str, bytes]]:
+    """Return the keys of a case, and the contents of the files that they name.
+
+    Raise `RecordError` unless the test has one query and one result.
+    """
     import pyoxigraph
     from pyoxigraph import DefaultGraph, NamedNode, Quad
     from rdflib import BNode, URIRef
@@ -119,7 +128,7 @@ def _case(id_: str, test: Any, graph: Any, root: Path) -> tuple[dict[str, JsonVa
         nodes = graph.objects(subject, URIRef(name))
         # In old manifests, a named graph is a node with its file and its label.
         iris = (graph.value(iri, URIRef(f"{QT}graph")) if isinstance(iri, BNode) else iri for iri in nodes)
-        return tuple(sorted(_path(iri, root) for iri in iris if iri is not None))
+        return tuple(sorted(_named_file(iri, root) for iri in iris if iri is not None))
 
     action = graph.value(test, URIRef(f"{MF}action"))
     queries, results = files(action, f"{QT}query"), files(test, f"{MF}result")
@@ -140,7 +149,7 @@ def _case(id_: str, test: Any, graph: Any, root: Path) -> tuple[dict[str, JsonVa
     data = pyoxigraph.serialize(quads, format=pyoxigraph.RdfFormat.N_QUADS)
     key = repr(([_iri(file, root) for file in data_files], [_iri(file, root) for file in graphs]))
     data_name = f"data/{hashlib.sha256(key.encode()).hexdigest()[:12]}.nq"  # the same for the same files
-    result_name, result, is_ordered = _result(results[0], root)
+    result_name, result, is_ordered = _result_file(results[0], root)
     keys: dict[str, JsonValue] = {
         "question": name,
         "source": {"rdf": data_name},
@@ -159,8 +168,8 @@ def _iri(path: Path, root: Path) -> str:
     return f"{BASE}{path.relative_to(root).as_posix()}"
 
 
-def _path(iri: Any, root: Path) -> Path:
-    """Return the file that an IRI of a manifest names; raise `RecordError` unless it is below the manifest's folder."""
+def _named_file(iri: Any, root: Path) -> Path:
+    """Return the file that an IRI of a manifest names; raise `RecordError` for a file outside of its folder."""
     name = str(iri).removeprefix(BASE)
     try:
         path = (root / name).resolve()
@@ -175,7 +184,11 @@ def _path(iri: Any, root: Path) -> Path:
 
 
 def read_quads(file: Path, root: Path) -> Iterator[Any]:
-    """Yield the quads of a file in RDF; raise an error for one that is too large or nested too deeply."""
+    """Yield the quads of an RDF file.
+
+    Raise `RecordError` for an unknown format or a file that is too large, and other errors for content that is invalid
+    or nested too deeply.
+    """
     import pyoxigraph
 
     from pytest_queryeval.languages.sparql.results import refuse_nesting
@@ -196,10 +209,10 @@ def read_quads(file: Path, root: Path) -> Iterator[Any]:
     )
 
 
-def _result(file: Path, root: Path) -> tuple[str, bytes, bool]:
-    """Return the name and content of a result, RDF as N-Triples, and whether the order of its rows counts.
+def _result_file(file: Path, root: Path) -> tuple[str, bytes, bool]:
+    """Return the new name and the content of a result, and whether the order of its rows counts; RDF becomes N-Triples.
 
-    Its name is not the manifest's: files that pytest or this plugin would run must not come from a data set.
+    The name is not that of the manifest: a data set must not bring files that pytest or this plugin would run.
     """
     import pyoxigraph
 
