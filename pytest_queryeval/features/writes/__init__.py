@@ -22,7 +22,7 @@ WRITE_DRIVERS: Registry[WriteDriver] = Registry(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writes:
-    """How write queries are compared; columns are pairs of table and column in lower case."""
+    """How the changes of write queries are compared; a column is a pair of table and column in lower case."""
 
     ignore: tuple[tuple[str, str], ...] = ()
     """Columns that do not count."""
@@ -47,14 +47,17 @@ DESCRIPTIONS = {
 
 @shape(lambda: either(shape_of(flag), shape_of(mapping_of(SETTINGS, DESCRIPTIONS))))
 def read_writes(node: Node) -> tuple[Writes | None, Node]:
-    """Read `true`, `false`, or a mapping with columns."""
+    """Return the value of the key `writes` with its node: None for `false`, else the columns that it names."""
     if not isinstance(node.value, dict):
         return Writes() if flag(node) else None, node
     return Writes(**{name: tuple(columns) for name, columns in known_entries(node, SETTINGS).items()}), node
 
 
 def with_write_sources(writes: Writes | None, case: Case) -> Case:
-    """Return a case whose queries may change data; raise `CaseError` where its source does not allow that."""
+    """Return a case whose queries may change data; a case without `writes` or without an answer is returned as it is.
+
+    Raise `CaseError` if a source does not support writes, if a gold is an answer, or if the case has `expect`.
+    """
     if writes is None or not case.answerable:
         return case
     settings = case.settings
@@ -84,7 +87,10 @@ def with_write_sources(writes: Writes | None, case: Case) -> Case:
 
 
 def unknown_columns(writes: Writes | None, case: Case, schema: Schema) -> Iterator[str]:
-    """Yield the columns that the source does not have, unless a gold has the name of the table, which it may make."""
+    """Yield a message for each named column that the source lacks.
+
+    A table that is named in a gold may be created by the gold, so its columns are not checked.
+    """
     golds = " ".join(gold.query or "" for gold in case.golds).lower()
     columns = {f"{table}.{column}": table for table, names in schema.tables.items() for column in names}
     for setting in SETTINGS if writes and columns else ():

@@ -1,9 +1,9 @@
 """Whether gold and predicted lead to the same state, and where the states differ.
 
-Both start from one state. So the states that they lead to are equal if the rows that gold added and those that
-predicted removed are, together, the rows that predicted added and those that gold removed: what neither changed need
-not be read. All of these rows are compared as one table, in which tables share the columns of one name, so that a
-generated key and what refers to it may have other values, as long as they are the same throughout.
+Both start from one state. So the resulting states are equal if the rows that gold added and predicted removed are,
+together, the rows that predicted added and gold removed. Rows that neither changed need not be read. All of these rows
+are compared as one table, in which tables share columns of the same name. So a generated key, and columns that refer to
+it, may have other values, if the values correspond throughout.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ Nodes: TypeAlias = dict[ColumnName, dict[Cell, BlankNode]]
 
 
 class ChangedRow(NamedTuple):
-    """A row that one of both states has and that a statement added to it, or removed from the other one."""
+    """A row of one resulting state that the other may lack: it was added to one, or removed from the other."""
 
     table: str
-    """Its name, or what is defined."""
+    """The name of its table, or the text of a changed definition."""
     name: str
-    """The same, so that equal ones are equal texts."""
+    """The name of its table in lower case, or the same text; equal for both states."""
     word: str
-    """What is wrong if the other state lacks it: a value of WORDS."""
+    """A value of WORDS: what is wrong if the other state lacks the row."""
     cells: Mapping[str, Cell]
-    """What it holds, by the names of columns in lower case."""
+    """All cells by the names of columns in lower case."""
     compared: Mapping[str, Cell]
     """The cells that count; those of generated keys are blank nodes."""
     key: tuple[tuple[str, Cell], ...]
@@ -62,16 +62,16 @@ class ChangedRow(NamedTuple):
 
 
 class RowPair(NamedTuple):
-    """A row of the state that gold leads to, and the row of the other state in its place."""
+    """A row of gold's state, and the row of predicted's state that stands for it."""
 
     gold: ChangedRow
     predicted: ChangedRow
     key: Collection[str]
-    """The columns that identify it."""
+    """The columns whose cells identify the pair."""
 
 
 class Comparison:
-    """Compares what gold changed with what predicted changed, by the settings of a case."""
+    """Compares what gold changed and returned with what predicted did, by the settings of a case."""
 
     def __init__(self, gold: StateChange, predicted: StateChange, case: Case) -> None:
         self._gold, self._predicted = gold, predicted
@@ -80,11 +80,14 @@ class Comparison:
         self._policy = case.settings.policy
 
     def is_equal(self) -> bool:
-        """Return whether the states are equal, and what returned."""
+        """Return whether both lead to equal states, and return the same."""
         return equal_tables(*self._tables, self._state_policy) and self._returns_the_same
 
     def difference(self, limit: int) -> DifferenceReport[Row]:
-        """Return the rows that only one state has, by column where they are paired; without any, what returned."""
+        """Return how the states differ, else how the returned rows differ, with at most `limit` rows of a kind.
+
+        Rows that only one state has are paired by key, else by likeness; pairs are summarized by column.
+        """
         gold_rows, predicted_rows = self._sides
         unpaired = self._pair.unpaired(tuple(range(1 + len(self._names))))
         missing, extra = [gold_rows[at] for at in unpaired.gold], [predicted_rows[at] for at in unpaired.predicted]
@@ -92,10 +95,10 @@ class Comparison:
         added, not_added = (
             Counter(row.name for row in rows if row.word == WORDS["gold", "gold"]) for rows in (gold_rows, missing)
         )
-        missing, extra, pairs = _by_key(missing, extra)
-        missing, extra, likely_pairs = _by_likeness(missing, extra, self._state_policy)
+        missing, extra, pairs = _pairs_by_key(missing, extra)
+        missing, extra, likely_pairs = _pairs_by_likeness(missing, extra, self._state_policy)
         by_column = list(self._by_column([*pairs, *likely_pairs], added - not_added, limit))
-        unexplained = [pair.gold for pair in pairs if not self._change(pair).differing]  # generated keys differ
+        unexplained = [pair.gold for pair in pairs if not self._row_change(pair).differing]  # generated keys differ
         others = list(_summaries([*missing, *(row._replace(word=CHANGED) for row in unexplained)], extra))
         if not self._returns_the_same:
             returned = self._returned_difference(limit)
@@ -110,21 +113,24 @@ class Comparison:
             "counts": counts,
             "missing": [self._displayed(row, row.word) for row in missing[:limit]],
             "extra": [self._displayed(row, row.word) for row in extra[:limit]],
-            "changed": [self._change(pair).rows for pair in (*pairs, *likely_pairs)[:limit]],
+            "changed": [self._row_change(pair).rows for pair in (*pairs, *likely_pairs)[:limit]],
             "repeated": [],
         }
         return {**found, "by_column": by_column} if by_column else found
 
     def _by_column(self, pairs: Sequence[RowPair], equal_rows: Counter[str], limit: int) -> Iterator[ColumnDifference]:
-        """Yield where paired rows differ, a table after the other; `equal_rows` of a table are paired as well."""
-        changes = grouped((pair.gold.name, self._change(pair)) for pair in pairs)
+        """Yield a summary of how paired rows differ, by table and column.
+
+        `equal_rows` is the number of equal rows by table, which count as paired.
+        """
+        changes = grouped((pair.gold.name, self._row_change(pair)) for pair in pairs)
         for table, of_table in changes.items():
             labels, paired_rows = [*HEAD, *self._names.values()], equal_rows[table] + len(of_table)
             for column in differing_columns(labels, self._policies, of_table, paired_rows, limit):
                 yield {**column, "column": f"{column['column']} of {table}"}
 
-    def _change(self, pair: RowPair) -> RowChange:
-        """Return a pair of rows with the columns that identify it, and those in which it differs."""
+    def _row_change(self, pair: RowPair) -> RowChange:
+        """Return a pair of rows with the columns that identify them, and the columns in which they differ."""
         gold, predicted, key = pair
 
         def differs(place: int, name: str) -> bool:
@@ -142,12 +148,12 @@ class Comparison:
         )
 
     def stable_part(self) -> Table:
-        """Return what gold changed and returned, as far as its values count."""
+        """Return what gold changed and returned as one table, without cells that do not count."""
         nodes, returned = self._nodes(self._gold), self._with_nodes(self._gold)
         rows: list[Row] = [
             (row.name, is_added, *map(row.compared.get, self._names))
             for table in self._gold.tables
-            for is_added, row in self._placed(table, nodes)
+            for is_added, row in self._changed_rows(table, nodes)
         ]
         rows += [(None, None, *row) for row in (returned.rows if returned else ())]
         width = max(map(len, rows), default=0)
@@ -169,7 +175,7 @@ class Comparison:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """The names of all columns, by these in lower case."""
+        """The names of all columns, by their names in lower case."""
         names: dict[str, str] = {}
         for state in (self._gold, self._predicted):
             for table in state.tables:
@@ -196,26 +202,26 @@ class Comparison:
 
     @cached_property
     def _policies(self) -> list[Policy]:
-        """How the cells of each column of a difference are compared."""
+        """The policies by which the cells of each column of a difference are compared."""
         coded = self._pair.coded
         return [self._state_policy] * len(HEAD) + [coded.policy_of(place) for place in range(1, 1 + len(self._names))]
 
     @cached_property
     def _sides(self) -> tuple[list[ChangedRow], list[ChangedRow]]:
-        """The rows that the state of gold has more than that of predicted, and the reverse, as far as they changed."""
+        """The changed rows of gold's state and those of predicted's; a row that both have is on both sides."""
         sides: dict[str, list[ChangedRow]] = {"gold": [], "predicted": []}
         states = {"gold": self._gold, "predicted": self._predicted}
         for changer, opposite in (("gold", "predicted"), ("predicted", "gold")):
             state = states[changer]
             nodes = self._nodes(state)
             for table in state.tables:
-                for is_added, row in self._placed(table, nodes):
+                for is_added, row in self._changed_rows(table, nodes):
                     side = changer if is_added else opposite
                     sides[side].append(row._replace(word=WORDS[side, changer]))
         return sides["gold"], sides["predicted"]
 
-    def _placed(self, table: TableChange, nodes: Nodes) -> Iterator[tuple[bool, ChangedRow]]:
-        """Yield what was added and removed, and which of both."""
+    def _changed_rows(self, table: TableChange, nodes: Nodes) -> Iterator[tuple[bool, ChangedRow]]:
+        """Yield changed definitions and rows of a table, each with whether it was added."""
         name = table.table.lower()
         for text, is_added in table.definitions():
             yield is_added, ChangedRow(text, text, "", {}, {}, ())
@@ -235,7 +241,11 @@ class Comparison:
             yield is_added, ChangedRow(table.table, name, "", cells, compared, key)
 
     def _nodes(self, state: StateChange) -> Nodes:
-        """Return keys that the database made for new rows, by column, also by those that refer to them, with nodes."""
+        """Return, by column, a blank node for each key that the database generated for a new row.
+
+        Columns that refer to such a key have the same nodes. Keys are left out if gold states them or the settings name
+        them.
+        """
         columns = tuple(
             (table.table, table.after or table.before or ()) for table in (*self._gold.tables, *self._predicted.tables)
         )
@@ -261,7 +271,7 @@ class Comparison:
 
     @cached_property
     def _returns_the_same(self) -> bool:
-        """Whether predicted returns what gold does; where gold returns nothing, anything does."""
+        """Whether predicted returns what gold returns; if gold returns nothing, any result is accepted."""
         gold, predicted = self._returned
         return gold is None or (
             predicted is not None
@@ -270,7 +280,7 @@ class Comparison:
         )
 
     def _returns_keys_of_the_same_rows(self, gold: Table, predicted: Table) -> bool:
-        """Return whether equal answers are so as well if nodes stand for the same keys in them and in the states."""
+        """Return whether generated keys in equal returned rows belong to the same rows of both states."""
         alignment = table_pair(gold, predicted, self._policy).alignment if gold.rows else None
         if alignment is None or not any(isinstance(cell, BlankNode) for row in gold.rows for cell in row):
             return True
@@ -289,7 +299,7 @@ class Comparison:
 
     @cached_property
     def _returned(self) -> tuple[Table | None, Table | None]:
-        """What both return, with nodes instead of the keys that the database made."""
+        """What gold and predicted return, with nodes for generated keys; None for statements without a result."""
         gold, predicted = (self._with_nodes(state) for state in (self._gold, self._predicted))
         return gold and project(gold, self._policy.gold_columns), predicted
 
@@ -322,7 +332,10 @@ class Comparison:
 
 
 def _nodes_of(origin: ColumnName, nodes: Nodes) -> dict[Cell, BlankNode]:
-    """Return the nodes of the keys in a column; where it may be in several tables, one of its own for a common key."""
+    """Return the nodes of the keys in a returned column.
+
+    If the column may belong to several tables, a key that two of them have gets a node of its own.
+    """
     values: dict[Cell, BlankNode] = {}
     for (table, column), keys in nodes.items():
         if origin[0] in ("", table.rpartition(".")[2]) and origin[1] in (ALL_COLUMNS, column):
@@ -332,20 +345,20 @@ def _nodes_of(origin: ColumnName, nodes: Nodes) -> dict[Cell, BlankNode]:
     return values
 
 
-def _by_key(
+def _pairs_by_key(
     missing: Sequence[ChangedRow], extra: Sequence[ChangedRow]
 ) -> tuple[list[ChangedRow], list[ChangedRow], list[RowPair]]:
-    """Return what is left of missing and extra rows, and the pairs of both that have the key of one table in common."""
+    """Pair missing and extra rows with the same table and key; return the rest of both, and the pairs."""
     by_key = grouped(((row.name, row.key), row) for row in extra if row.key)
     partners = ((row, by_key.get((row.name, row.key))) for row in missing)
     pairs = [RowPair(row, of_row.pop(), [*dict(row.key)]) for row, of_row in partners if of_row]
-    return *_left(missing, extra, pairs), pairs
+    return *_unpaired(missing, extra, pairs), pairs
 
 
-def _by_likeness(
+def _pairs_by_likeness(
     missing: Sequence[ChangedRow], extra: Sequence[ChangedRow], policy: Policy
 ) -> tuple[list[ChangedRow], list[ChangedRow], list[RowPair]]:
-    """Return what is left of missing and extra rows, and pairs of rows of one table without a key that are similar."""
+    """Pair similar missing and extra rows of one table without a key; return the rest of both, and the pairs."""
     pairs: list[RowPair] = []
     for table in dict.fromkeys(row.name for row in missing if row.cells and not row.key):
         sides = [[row for row in side if row.name == table and not row.key] for side in (missing, extra)]
@@ -359,10 +372,10 @@ def _by_likeness(
         found = similar_rows(tables, places, codes, predicted_codes, range(len(codes)), range(len(predicted_codes)))
         key = [columns[place] for place in found.key]
         pairs += [RowPair(sides[0][pair.gold], sides[1][pair.predicted], key) for pair in found.rows]
-    return *_left(missing, extra, pairs), pairs
+    return *_unpaired(missing, extra, pairs), pairs
 
 
-def _left(
+def _unpaired(
     missing: Sequence[ChangedRow], extra: Sequence[ChangedRow], pairs: Sequence[RowPair]
 ) -> tuple[list[ChangedRow], list[ChangedRow]]:
     paired = {id(row) for pair in pairs for row in (pair.gold, pair.predicted)}
@@ -370,7 +383,7 @@ def _left(
 
 
 def _summaries(missing: Sequence[ChangedRow], extra: Sequence[ChangedRow]) -> Iterator[str]:
-    """Yield what is wrong with each table."""
+    """Yield a line for each table that counts its rows and definitions by what is wrong with them."""
     words: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in (*missing, *extra):
         words[row.table][row.word if row.cells else f"definition {row.word}"] += 1

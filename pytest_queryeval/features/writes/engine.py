@@ -39,7 +39,7 @@ SQLITE = WriteDriver(
 
 
 def open_transactions(source: Source, hosts: Hosts) -> Transactions:
-    """Open a source for write queries; raise `SourceError` if it cannot be opened for other queries."""
+    """Return an engine for write queries on a source; raise `SourceError` if the source cannot be opened."""
     engine_type, driver = ENGINES[source.engine], WRITE_DRIVERS[source.engine]
     engine = engine_type.opener(replace(source, writes=False), hosts)
     dialect = engine_type.dialect(source.settings)
@@ -47,7 +47,7 @@ def open_transactions(source: Source, hosts: Hosts) -> Transactions:
 
 
 class Transactions:
-    """Runs each text in a transaction that is undone. `engine` is that of the source, which lists tables."""
+    """Runs each query in a transaction that is undone; `engine` is that of the source, which lists tables."""
 
     def __init__(self, source: Source, engine: Engine, driver: WriteDriver, host: Host, dialect: str) -> None:
         self._name, self._engine, self._driver, self._host, self._dialect = source.name, engine, driver, host, dialect
@@ -55,10 +55,11 @@ class Transactions:
         self._prepared: int | None = None  # the id of the child that has a copy
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run statements for at most `timeout` seconds; `max_rows` limits what they change and return, together.
+        """Run statements, undo them, and return what they changed and returned as a `StateChange`.
 
-        Raise `SourceError` if the database cannot be copied or read. The first copy of a child and the wait for
-        other processes take no time of the query.
+        `max_rows` limits changed and returned rows together. Errors of the statements are in the result. Raise
+        `SourceError` if the database cannot be copied or read. The first copy of a child and the wait for other
+        processes do not count towards `timeout`.
         """
         read = text_refusal(query) or self._driver.read(query)
         if isinstance(read, Failure):
@@ -74,20 +75,20 @@ class Transactions:
         return replace(execution, answer=state_change(execution.table, query, self._dialect))
 
     def schema(self, *, timeout: float) -> Schema:
-        """Return tables, columns and foreign keys; raises `SourceError`."""
+        """Return tables, columns and foreign keys, empty if the engine cannot list them; raises `SourceError`."""
         return self._engine.schema(timeout=timeout) if isinstance(self._engine, SupportsSchema) else Schema()
 
     def ddl(self, *, timeout: float) -> str | None:
-        """Return the statements that make its tables and views; raises `SourceError`."""
+        """Return the statements that create tables and views, None if they cannot be listed; raises `SourceError`."""
         return self._engine.ddl(timeout=timeout) if isinstance(self._engine, SupportsDDL) else None
 
     def close(self) -> None:
-        """Close the engine of the source; copies end with the host's child."""
+        """Close the engine of the source; copies are removed when the host's child ends."""
         self._engine.close()
 
 
 def state_change(table: Table, query: str, dialect: str) -> StateChange:
-    """Return the answer that a driver sends: see `Transaction.answer` in `sandbox/writing.py`."""
+    """Return the answer in the single row that a driver sends: see `Transaction.answer` in `sandbox/writing.py`."""
     row: tuple[Any, ...] = table.rows[0]
     returned, tables, *indexes = row
     fields_of = {name: fields for name, *fields in tables}
@@ -103,7 +104,7 @@ def state_change(table: Table, query: str, dialect: str) -> StateChange:
 
 
 def index_text(statement: str) -> str:
-    r"""Return what an index is, whatever its name and however the statement that made it is written.
+    r"""Return what a CREATE INDEX statement defines, whatever the index's name and however it is written.
 
     >>> index_text('CREATE UNIQUE INDEX i ON t("A" ASC,b  COLLATE NOCASE) WHERE c=\'X\'')
     "unique index (a, b collate nocase) where c = 'X'"

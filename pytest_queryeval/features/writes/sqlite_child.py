@@ -1,7 +1,7 @@
 """SQLite in a child process: statements that change a private copy of a database. Loaded by `host_child.py`.
 
-The copy is in write-ahead mode and attached a second time, as `before`: there it stays as it was while a transaction
-changes it. Only the guard and what reads the difference may use `before`.
+The copy is in write-ahead mode and attached a second time, as `before`: this schema shows the old content while a
+transaction changes the copy. Only the guard and the code that reads the difference may use `before`.
 """
 
 from __future__ import annotations
@@ -87,22 +87,22 @@ class WriteGuard(Guard):
 
     pragmas = frozenset({"data_version"})  # others tell of `before`, too
     kinds: Mapping[str, str]
-    """By names in lower case: "virtual" of virtual tables, "shadow" of tables that hold their content."""
+    """By table in lower case: "virtual" for virtual tables, "shadow" for tables that contain their content."""
 
     def start(self, timeout: float) -> None:
-        """Begin the next query."""
+        """Begin a query with this timeout, and forget earlier ones; only reading is allowed before a statement."""
         super().start(timeout)
         self.may_change: set[str] = set()
         self.begin_statement("")
 
     def begin_statement(self, word: str) -> None:
-        """Begin the next statement, whose first word is `word`; without one only reading is allowed."""
+        """Begin the next statement, whose first word is `word`; an empty word allows only reading."""
         self._word = word
         self._statement_changes: set[str] = set()
         self.missing = ""
 
     def check_statement(self) -> None:
-        """Raise `Refused` if the statement may change the content of a virtual table other than by that table."""
+        """Raise `Refused` if the statement changes a table with the content of a virtual table, but not the latter."""
         for name in self._statement_changes:
             owner = name.rpartition("_")[0]
             if self.kinds.get(name) == "shadow" and owner not in self._statement_changes:
@@ -111,7 +111,12 @@ class WriteGuard(Guard):
     def authorize(
         self, action: int, first_argument: str | None, second_argument: str | None, *place: str | None
     ) -> int:
-        """Allow actions on the tables of `main`; remember the first refused one, and a name that `main` lacks."""
+        """Return SQLite's code for whether an action of a statement is allowed; called by SQLite for each action.
+
+        Statements may change and define tables of `main`, but no tables of SQLite itself. Changed tables are added to
+        `may_change`. A name that is looked up in `before` is refused, and kept in `missing`. Other actions are decided
+        as for queries that read; the first refused action is kept in `refused`.
+        """
         schema = first_argument if action == sqlite3.SQLITE_ALTER_TABLE else place[0]
         if schema == BEFORE:
             self.missing = self.missing or str(first_argument)
@@ -133,9 +138,9 @@ class WriteGuard(Guard):
         return super().authorize(action, first_argument, second_argument, *place)
 
     def _belongs_to_sqlite(self, action: int, name: str, second_argument: str | None) -> bool:
-        """Return whether an action would drop a table of SQLite, or rename one that is virtual or part of one.
+        """Return whether an action drops an object of SQLite itself, or alters a virtual table or its content.
 
-        SQLite itself refuses a CREATE with one of its names, and makes indexes of keys and a table for AUTOINCREMENT.
+        SQLite itself refuses CREATE with one of its names, and creates indexes for keys and a table for AUTOINCREMENT.
         """
         if action in CREATIONS:
             return False
@@ -145,7 +150,7 @@ class WriteGuard(Guard):
 
 
 class Driver(sqlite_child.Driver):
-    """Keeps copies; `settings` are `{"path": absolute path, "max_rows": number}`."""
+    """Runs write queries on copies of databases; `settings` are `{"path": absolute path, "max_rows": number}`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -153,7 +158,11 @@ class Driver(sqlite_child.Driver):
         self._copies = Copies("-wal", self._open_copy)
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Run statements, undo them, and return what they changed and returned; raises like the driver that reads."""
+        """Run statements on the copy, undo them, and return what they changed and returned.
+
+        Raises ValueError for a text without statements, `Refused` for statements that are not allowed, and the errors
+        of the driver for reading.
+        """
         if not (statements := split_at_semicolons(query)):
             raise ValueError("the text contains no statement")
         copy, guard = self._copies.get(settings["path"]), self._write_guard
@@ -179,12 +188,12 @@ class Driver(sqlite_child.Driver):
             transaction.undo()
 
     def describe(self, settings: Settings) -> Answer:
-        """Make the copy if there is none; raises like `run`."""
+        """Make the copy of the database if there is none; raises the errors of `run`."""
         self._copies.get(settings["path"])
         return PREPARED
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`."""
+        """Return the verdict on an error of `run`: refused statements are unsafe, missing tables are invalid."""
         guard, text = self._write_guard, str(error)
         if isinstance(error, Refused) or UNSAFE.search(text):
             return "failure", "unsafe", f"{REFUSED}: {text}" if isinstance(error, Refused) else text
@@ -219,14 +228,14 @@ class Driver(sqlite_child.Driver):
 
 
 class SqliteTransaction(Transaction):
-    """A transaction, whose guard tells which tables the statements may have changed."""
+    """A transaction of a connection, whose guard knows which tables the statements may have changed."""
 
     def __init__(self, connection: sqlite3.Connection, guard: WriteGuard) -> None:
         self._connection, self._guard = connection, guard
         connection.execute("BEGIN")
 
     def relations(self) -> Relations:
-        """Return all tables, views and indexes but those that hold the content of virtual tables."""
+        """Return all tables, views and indexes, without tables with the content of virtual tables."""
         return relations(self._connection, self._guard.kinds)
 
     def content(self, relation: Relation) -> tuple[Columns, Rows]:
@@ -239,11 +248,14 @@ class SqliteTransaction(Transaction):
         return names_of(cursor), rows
 
     def keys(self, relation: Relation) -> Rows:
-        """Return what is known of columns."""
+        """Return facts about columns as `Transaction.keys` describes them."""
         return self._connection.execute(KEYS, {"name": relation.place}).fetchall()
 
     def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
-        """Return the rows of `main` that `before` does not have under the same row id or key, and the reverse."""
+        """Return the columns, and the rows that only `main` has and that only `before` has, compared by row id or key.
+
+        None if the statements cannot have changed the table.
+        """
         if table.place.lower() not in self._guard.may_change:
             return None
         columns = columns_of(self._connection, table)
@@ -266,14 +278,17 @@ class SqliteTransaction(Transaction):
         return columns, added, removed
 
     def undo(self) -> None:
-        """Roll back, unless SQLite has done so."""
+        """Roll the transaction back, unless SQLite has done so."""
         self._connection.set_authorizer(None)
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
 
 def copy_database(path: str, copy: Path) -> None:
-    """Copy a database as it is now; raises `Fault`, OSError, or sqlite3's errors, also where it is locked."""
+    """Copy a database file, with the content of its write-ahead log, to the path `copy`.
+
+    Raises `Fault`, OSError, or sqlite3's errors, also if the database is locked.
+    """
     wal = signature(f"{path}-wal")
     with closing(sqlite3.connect(database_uri(path), uri=True, isolation_level=None)) as source:
         if wal and wal[1]:
@@ -286,7 +301,10 @@ def copy_database(path: str, copy: Path) -> None:
 
 
 def allowed_word(statement: str) -> str:
-    """Return the first word of a statement in lower case; raises `Refused` for one that write queries may not have."""
+    """Return the first word of a statement in lower case, or `select` for an unknown word, which SQLite then refuses.
+
+    Raises `Refused` for a command that write queries may not contain.
+    """
     word = first_word(statement)
     text = COMMENT.sub(" ", statement).strip(" \t\r\n;(")
     if word in STATEMENTS or (word in DEFINING and DEFINITION.match(text)):
@@ -297,7 +315,7 @@ def allowed_word(statement: str) -> str:
 
 
 def check_deferred(connection: sqlite3.Connection) -> None:
-    """Raise sqlite3's error if a row violates a deferred foreign key that kept it before."""
+    """Raise sqlite3's error if a row violates a deferred foreign key, and did not violate it before the statements."""
     if not any("deferr" in statement.lower() for *_, statement in connection.execute(OBJECTS)):
         return
     before, after = (set(connection.execute(f"PRAGMA {schema}.foreign_key_check")) for schema in (BEFORE, AFTER))
@@ -307,12 +325,12 @@ def check_deferred(connection: sqlite3.Connection) -> None:
 
 
 def kinds_of(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the kinds of all tables by their names in lower case; none where SQLite is older than 3.37."""
+    """Return the kinds of all tables by their names in lower case; empty if SQLite is older than 3.37."""
     return {name.lower(): kind for _, name, kind, *_ in connection.execute(f"PRAGMA {AFTER}.table_list")}
 
 
 def relations(connection: sqlite3.Connection, kinds: Mapping[str, str]) -> Relations:
-    """Return tables, views and indexes by their names in lower case, without "shadow" ones."""
+    """Return tables, views and indexes by their names in lower case, without "shadow" tables."""
     return {
         name.lower(): Relation(kind, name, table, quoted(name), statement)
         for kind, name, table, statement in connection.execute(OBJECTS)
@@ -321,8 +339,8 @@ def relations(connection: sqlite3.Connection, kinds: Mapping[str, str]) -> Relat
 
 
 def columns_of(connection: sqlite3.Connection, table: Relation) -> Columns:
-    """Return the columns of a table that hold values.
+    """Return the columns of a table with stored or computed values; generated columns come last.
 
-    Generated ones come last: an INSERT without a list of columns has no values of these.
+    An INSERT without a list of columns has no values for generated columns.
     """
     return tuple(name for (name,) in connection.execute(COLUMNS, [table.place]))

@@ -1,4 +1,4 @@
-"""The answer of statements that change data: how each table changed and what they return, as data and as JSON."""
+"""The answer of statements that change data: how each table changed and what they returned, as data and as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pytest_queryeval.features.writes.comparison import HEAD, Comparison
 
 
 class Reference(NamedTuple):
-    """A column of a table that refers to a column of another one."""
+    """A column of a table that refers to the column `to` of another table."""
 
     column: str
     table: str
@@ -31,13 +31,13 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableChange:
-    """How one table or view changed; where it was made, dropped, or got other columns, all of its rows are listed."""
+    """How one table or view changed; if it was created, dropped, or got other columns, all of its rows are listed."""
 
     table: str
     before: tuple[str, ...] | None = None
-    """Its columns before; None if it did not exist."""
+    """The columns before the change; None if the table did not exist."""
     after: tuple[str, ...] | None = None
-    """Its columns after; None if it does not exist any more."""
+    """The columns after the change; None if the table does not exist any more."""
     key: tuple[str, ...] = ()
     """The columns of its primary key."""
     generated: tuple[str, ...] = ()
@@ -48,13 +48,13 @@ class TableChange:
     removed: Sequence[Row] = ()
     """Rows in the order of `before`."""
     added_indexes: tuple[str, ...] = ()
-    """What they are, such as `unique index (name)`."""
+    """The texts of new indexes, such as `unique index (name)`."""
     removed_indexes: tuple[str, ...] = ()
 
     def definitions(self) -> Iterator[tuple[str, bool]]:
-        """Yield what is defined otherwise than before, and whether it was added: columns, and indexes.
+        """Yield changed definitions of columns and indexes, in lower case, and for each whether it was added.
 
-        All names are in lower case.
+        A change of columns yields the old columns as removed and the new columns as added.
         """
         table = self.table.lower()
         before, after = (names and sorted(map(str.lower, names)) for names in (self.before, self.after))
@@ -65,18 +65,18 @@ class TableChange:
         yield from ((f"{table}: {index}", True) for index in self.added_indexes)
 
     def rows(self) -> Iterator[tuple[bool, tuple[str, ...], Row]]:
-        """Yield the rows with their columns, and whether they were added."""
+        """Yield for each changed row whether it was added, its columns, and the row; removed rows come first."""
         yield from ((False, self.before or (), row) for row in self.removed)
         yield from ((True, self.after or (), row) for row in self.added)
 
 
 def encode_table(table: TableChange) -> JsonValue:
-    """Return how a table changed as recordings hold it."""
+    """Return a change of a table in the form of recordings."""
     return {field.name: encode(getattr(table, field.name)) for field in fields(table)}
 
 
 def decode_table(entry: Entry) -> TableChange:
-    """Return what was encoded; raise ValueError, TypeError or KeyError if it is invalid."""
+    """Return the change that `encode_table` encoded; raise ValueError, TypeError or KeyError if it is invalid."""
     return TableChange(
         table=decode_text(entry["table"]),
         before=None if entry["before"] is None else _decode_names(entry["before"]),
@@ -109,22 +109,25 @@ class StateChange(AddedAnswer):
     query: str
     """The statements."""
     dialect: str
-    """What sqlglot calls their language."""
+    """Their dialect, by sqlglot's name."""
     tables: tuple[TableChange, ...]
-    """The tables that are not what they were, by name."""
+    """The changed tables, sorted by name."""
     returned: Table | None = None
-    """What the last statement that returns rows returned."""
+    """The rows of the last statement that returned some; None if none did."""
 
     def equals(self, predicted: Answer, case: Case) -> bool:
-        """Return whether predicted leads to the same state as this gold, and returns the same."""
+        """Return whether predicted leads to the same state as this gold answer, and returns the same."""
         return isinstance(predicted, StateChange) and Comparison(self, predicted, case).is_equal()
 
     def difference(self, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
-        """Return the rows that only one state has, paired by key, or how what returned differs."""
+        """Return how predicted's state, else its returned rows, differ from gold's; None if it is no `StateChange`."""
         return Comparison(self, predicted, case).difference(limit) if isinstance(predicted, StateChange) else None
 
     def as_table(self) -> Table:
-        """Return all changes as rows of one table, in which tables share columns of one name; then what returned."""
+        """Return changed rows, then changed definitions, then returned rows as one table.
+
+        Tables share columns of the same name. Without changes, the returned table is returned as it is.
+        """
         changes = [
             (table.table, "added" if is_added else "removed", dict(zip(columns, row, strict=True)))
             for table in self.tables
@@ -147,11 +150,11 @@ class StateChange(AddedAnswer):
         return Table(columns=(*HEAD, *names, *self.returned.columns), rows=rows)
 
     def stable_part(self, case: Case) -> Table:
-        """Return all changes and what returned without columns that do not count, and nodes for generated keys."""
+        """Return changes and returned rows as a table, without ignored columns, with nodes for generated keys."""
         return Comparison(self, self, case).stable_part()
 
     def encode(self) -> dict[str, JsonValue]:
-        """Return the answer as recordings hold it."""
+        """Return the answer in the form of recordings."""
         return {
             "query": encode(self.query),
             "dialect": self.dialect,
@@ -161,7 +164,7 @@ class StateChange(AddedAnswer):
 
 
 def decode_state_change(entry: Entry) -> StateChange:
-    """Return the answer that was encoded; raise ValueError, TypeError or KeyError if it is invalid."""
+    """Return the answer that `encode` encoded; raise ValueError, TypeError or KeyError if it is invalid."""
     returned = decode_answer(entry["returned"])
     if not isinstance(returned, Table | None):
         raise ValueError("what returned is not a table")

@@ -1,4 +1,4 @@
-"""The columns to which statements give values, whose generated keys count, and the columns that they return."""
+"""Reads statements: the columns that they give values to, so that these count, and the columns that they return."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ GENERATORS = frozenset(("nextval", "uuid", "gen_random_uuid", "generate_uuid", "
 def stated_columns(
     query: str, dialect: str, tables: tuple[tuple[str, tuple[str, ...]], ...]
 ) -> frozenset[ColumnName] | None:
-    """Return the columns that the statements of `query` set to values of their own; None if they cannot be read.
+    """Return the columns that the statements of `query` set to values of their own; None if a statement cannot be read.
 
-    `tables` are the names of tables and columns. NULL, DEFAULT and functions such as `nextval` leave a value of an
-    INSERT to the database. The column EVERY stands for all columns of a table.
+    `tables` are the names of tables with their columns. In an INSERT, NULL, DEFAULT and functions such as `nextval`
+    leave the value to the database. The column ALL_COLUMNS stands for all columns of a table.
     """
     columns_of = {name.lower(): columns for name, columns in tables}
     stated: set[ColumnName] = set()
@@ -30,14 +30,14 @@ def stated_columns(
         if isinstance(statement, exp.Command) and statement.name.upper() != "ALTER":
             return None
         for node in statement.find_all(exp.Create, exp.Insert, exp.Merge, exp.Update):
-            stated.update(_stated(node, columns_of))
+            stated.update(_stated_by(node, columns_of))
         if isinstance(statement, exp.Alter):
-            stated.update([*_renamed(statement, stated, columns_of)])
+            stated.update([*_renamed_columns(statement, stated, columns_of)])
     return frozenset(stated)
 
 
 def read_statements(query: str, dialect: str) -> list[exp.Expr]:
-    """Return the trees of statements; a `Command` is one that cannot be read, as a text without other trees is."""
+    """Return the trees of statements; an `exp.Command` stands for a statement, or a whole text, that cannot be read."""
     _, statements, error = parse_query(query, dialect).statements
     if error is not None:
         return [exp.Command(this="")]
@@ -54,9 +54,9 @@ def read_statements(query: str, dialect: str) -> list[exp.Expr]:
 
 @lru_cache(maxsize=256)
 def returned_columns(query: str, dialect: str) -> tuple[ColumnName, ...]:
-    """Return the table and the column of each value that the last statement with an answer returns; () if unknown.
+    """Return table and column of each value that the last statement with a result returns; empty if they are unknown.
 
-    The table is empty where it may be any one of several. The column EVERY is a key of any name.
+    The table is empty if the column may belong to several tables. The column ALL_COLUMNS stands for a key of any name.
     """
     for statement in reversed(read_statements(query, dialect)):
         if returning := statement.args.get("returning"):
@@ -85,37 +85,37 @@ def _origins(selects: Sequence[exp.Expr], tables: Sequence[exp.Table]) -> tuple[
     return tuple(origins)
 
 
-def _label(table: exp.Table, columns_of: Mapping[str, Sequence[str]], schema: str = "") -> str:
-    """Return the name of a table as in `columns_of`."""
+def _table_key(table: exp.Table, columns_of: Mapping[str, Sequence[str]], schema: str = "") -> str:
+    """Return the key of a table in `columns_of`: its name in lower case, with its schema if the key has one."""
     label = f"{table.db or schema}.{table.name}".lower()
     return label if label in columns_of else table.name.lower()
 
 
-def _stated(node: exp.Expr, columns_of: Mapping[str, Sequence[str]]) -> Iterator[ColumnName]:
+def _stated_by(node: exp.Expr, columns_of: Mapping[str, Sequence[str]]) -> Iterator[ColumnName]:
     target = node.find_ancestor(exp.Merge) or node
     table = target.this and target.this.find(exp.Table)
     if table is None:
         return
-    name = _label(table, columns_of)
+    name = _table_key(table, columns_of)
     match node:
         case exp.Create(args={"kind": "TABLE", "expression": exp.Expr()}):
             yield name, ALL_COLUMNS
         case exp.Update():
-            yield from ((name, column) for column in _assigned(node))
+            yield from ((name, column) for column in _assigned_columns(node))
         case exp.Insert():
-            yield from ((name, column) for column in _inserted(node, columns_of.get(name)))
+            yield from ((name, column) for column in _inserted_columns(node, columns_of.get(name)))
             if conflict := node.args.get("conflict"):
-                yield from ((name, column) for column in _assigned(conflict))
+                yield from ((name, column) for column in _assigned_columns(conflict))
 
 
-def _assigned(node: exp.Expr) -> Iterator[str]:
-    """Yield the columns that SET gives values to, one by one or in rows."""
+def _assigned_columns(node: exp.Expr) -> Iterator[str]:
+    """Yield the columns that SET gives values to, single columns or lists of columns."""
     for assignment in node.expressions:
         if isinstance(assignment, exp.EQ):
             yield from (column.name.lower() for column in assignment.this.find_all(exp.Column))
 
 
-def _inserted(node: exp.Insert, columns_of_table: Sequence[str] | None) -> Iterator[str]:
+def _inserted_columns(node: exp.Insert, columns_of_table: Sequence[str] | None) -> Iterator[str]:
     if node.args.get("default"):
         return
     values = node.args.get("expression")
@@ -128,12 +128,14 @@ def _inserted(node: exp.Insert, columns_of_table: Sequence[str] | None) -> Itera
             yield column.lower()
 
 
-def _renamed(node: exp.Alter, stated: set[ColumnName], columns_of: Mapping[str, Sequence[str]]) -> Iterator[ColumnName]:
-    """Yield the stated columns of a table by the name that the table, or one of them, has from now on."""
-    name = _label(node.this, columns_of)
+def _renamed_columns(
+    node: exp.Alter, stated: set[ColumnName], columns_of: Mapping[str, Sequence[str]]
+) -> Iterator[ColumnName]:
+    """Yield the new names of stated columns after ALTER TABLE renames their table or the column."""
+    name = _table_key(node.this, columns_of)
     for action in node.args.get("actions") or ():
         if isinstance(action, exp.AlterRename):
-            new_name = _label(action.this, columns_of, node.this.db)
+            new_name = _table_key(action.this, columns_of, node.this.db)
             yield from ((new_name, column) for table, column in stated if table == name)
         elif isinstance(action, exp.RenameColumn) and (name, action.name.lower()) in stated:
             yield name, action.args["to"].name.lower()
