@@ -46,7 +46,7 @@ BY_HAND = "write the answer into the review file by hand"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """A prediction that is a right answer of its case."""
+    """A prediction to append as a right answer of its case."""
 
     reported: CaseReport
     case: Case
@@ -60,23 +60,23 @@ class Acceptance:
 
     @property
     def decision(self) -> ReviewDecision:
-        """The decision on golds that the answer stands next to: `right`, unless reviewers decided otherwise before."""
+        """The decision to append with the answer: the current one if it is `wrong` or `ambiguous`, else `right`."""
         review = self.case.review
         return review.decision if review is not None and review.decision in ("wrong", "ambiguous") else "right"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the report, the cases, and who reviewed them."""
+    """Add the arguments REPORT.json, CASE and `--reviewer`."""
     parser.add_argument("report", type=Path, metavar="REPORT.json", help="a report.json")
     parser.add_argument("cases", nargs="+", metavar="CASE", help="a node id, or an id that one case of the report has")
     parser.add_argument("--reviewer", metavar="NAME", help="who reviewed the predictions; default: git's user.name")
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Append the decisions, and name the cases; 1 if a prediction is refused, and then nothing is appended.
+    """Append the predictions of the named cases to the review files of their suites as right answers.
 
-    Raise `ReportError` for a report that cannot be used, for a case that it does not have, for a suite without
-    `reviews`, and without the name of a reviewer.
+    The exit status is 1 if a prediction is refused; then nothing is appended. Raise `ReportError` for a report that
+    cannot be used, for an unknown case, for a suite without `reviews`, and without the name of a reviewer.
     """
     reviewer = check_reviewer(arguments.reviewer or git_user(), lambda problem: ReportError(f"--reviewer: {problem}"))
     report = read_report(arguments.report)
@@ -102,7 +102,9 @@ def run(arguments: argparse.Namespace) -> Result:
         with wrap_write_errors(file), open_for_append(file) as append:
             # Copies read their files again, which another process may have written meanwhile.
             reviews_now = {acceptance.reviews: replace(acceptance.reviews) for acceptance in acceptances}
-            append([_line(acceptance, reviews_now[acceptance.reviews], reviewer) for acceptance in acceptances])
+            append(
+                [_line_to_append(acceptance, reviews_now[acceptance.reviews], reviewer) for acceptance in acceptances]
+            )
     return Result(
         status=OK,
         lines=[
@@ -126,7 +128,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer: str) -> Acceptance:
-    """Return the answer to append, and its file; raise `QueryEvalError` if the prediction cannot be accepted."""
+    """Return the answer of a reported case with its review file; raise `QueryEvalError` if it cannot be accepted."""
     predicted = reported["predicted"]
     if predicted is None:
         raise ReportError(f"the report has no prediction ({reported['outcome']})")
@@ -158,7 +160,11 @@ def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer:
 
 
 def _whole_query(predicted: PredictedReport, case: Case) -> str:
-    """Return the predicted query; raise `ReportError` if the report does not have it, or it is not one for golds."""
+    """Return the predicted query.
+
+    Raise `ReportError` if the prediction failed, if the report does not have the whole query, or if golds run
+    elsewhere.
+    """
     if predicted["error"] is not None:
         raise ReportError(f"the prediction failed ({predicted['error']['kind']}): {predicted['error']['message']}")
     query = predicted["query"]
@@ -174,7 +180,7 @@ def _whole_query(predicted: PredictedReport, case: Case) -> str:
 
 
 def _last_decision(case: Case, name: CaseKey, reviews: Reviews, reviewer: str) -> GoldDecision | None:
-    """Return a reviewer's last decision on the golds of a case as they are now; None without one, and for `unsure`."""
+    """Return a reviewer's last decision on the current golds of a case; None without one, or if it is `unsure`."""
     digest = gold_digest(case.without_review)
     for decision in reversed(reviews.of_case(name, digest)):
         if decision.reviewer == reviewer and decision.digest in (None, digest):
@@ -200,8 +206,11 @@ def _check_unchanged(case: Case, reported: CaseReport) -> None:
         raise ReportError(f"the case has changed since the report ({', '.join(changed_parts)}): run it again")
 
 
-def _line(acceptance: Acceptance, reviews: Reviews, reviewer: str) -> dict[str, JsonValue]:
-    """Return the decision as a line, with the answers of the reviewer's last one, since only the last one counts."""
+def _line_to_append(acceptance: Acceptance, reviews: Reviews, reviewer: str) -> dict[str, JsonValue]:
+    """Return the line to append.
+
+    It repeats the answers of the reviewer's last decision, because only the last decision counts.
+    """
     last = _last_decision(acceptance.case, acceptance.name, reviews, reviewer)
     earlier = {} if last is None else json_mapping(last.line)
     answers = earlier.get("answers", [])

@@ -1,8 +1,7 @@
-"""Reads what systems answered from reports, each as one system, and groups equal answers.
+"""Reads the answers of systems from reports, and groups equal answers to a case; each report is a system.
 
-Answers that the comparison of the case calls equal are one group; golds are in groups, too.
-
-Between gold and a group are the smallest edit of gold's query, and the kind of difference of their answers.
+Answers that the comparison of the case calls equal form a group, together with equal golds. Between gold and a group,
+this module finds the smallest edit of gold's query, and the kind of difference between the answers.
 """
 
 from __future__ import annotations
@@ -53,16 +52,16 @@ class SystemAnswer:
     prediction: QueryOrAnswer | Abstention | None
     """None if the report does not have the whole query."""
     is_right: bool = False
-    """Whether the case was passed then."""
+    """Whether the case passed with the answer."""
     is_wrong: bool = False
-    """Whether the case was not passed then."""
+    """Whether the case failed with the answer."""
     refuted_gold: str | None = None
-    """The gold by which the answer was right, though a small database tells it from gold; None for other answers."""
+    """The gold that the answer equals on the source but not on a small database; None for other answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """A report as a system, whose answers are known by the node ids of cases."""
+    """A report as a system, with its answers by the node ids of cases."""
 
     name: str
     answers: Mapping[str, SystemAnswer]
@@ -71,9 +70,10 @@ class System:
 
 
 def read_systems(paths: Sequence[Path], cases: Mapping[str, Case]) -> list[System]:
-    """Return the systems of reports on `cases`, which have their node ids, by the names of the runs.
+    """Return a system for each report, with its answers to `cases`, which are keyed by node id.
 
-    Raise `ReportError` for a report that cannot be read, that is given twice, or that has none of the cases.
+    A system has the name of its run, or the path of the report if names are missing or equal. Raise `ReportError` for a
+    report that cannot be read, is given twice, or has none of the cases.
     """
     if twice := next((path for path, number in Counter(paths).items() if number > 1), None):
         raise ReportError(f"{twice}: is given twice: give reports of different systems")
@@ -120,9 +120,9 @@ def _system_answer(reported: CaseReport) -> SystemAnswer:
 
 
 def verdict_contradictions(audit: Audit, nodeid: str, answers: Mapping[str, SystemAnswer]) -> list[str]:
-    """Return a sentence on each answer to a case that passes although its reviewers call it wrong, or the reverse.
+    """Return a sentence for each answer whose verdict contradicts the judgements of reviewers, right or wrong.
 
-    `answers` have the names of systems. An answer on which reviewers contradict each other is left out.
+    `answers` are keyed by the names of systems. Answers on which reviewers contradict each other are left out.
     """
     sentences = []
     for system, answer in answers.items():
@@ -141,12 +141,12 @@ def verdict_contradictions(audit: Audit, nodeid: str, answers: Mapping[str, Syst
 
 @dataclass(slots=True, kw_only=True)
 class AnswerGroup:
-    """An answer to a case, and who gives it."""
+    """Equal answers to a case, and the systems that give them."""
 
     execution: Execution
-    """The first query with this answer; neither query nor answer for those who abstain."""
+    """The execution of the first query with this answer; ABSTAINED if the systems abstain."""
     case: Case
-    """The case with the comparison by which further answers are equal to this one."""
+    """The case whose comparison decides which further answers are equal to this one."""
     is_gold: bool = False
     systems: list[str] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
@@ -158,16 +158,16 @@ class AnswerGroup:
 
     @property
     def is_abstention(self) -> bool:
-        """Whether those who give it abstain."""
+        """Whether the systems of the group abstain."""
         return self.execution is ABSTAINED
 
     def drop_answer(self) -> None:
-        """Drop the answer but keep its query: the answers of all cases need not fit in memory."""
+        """Remove the answer but keep its query, so that the answers of all cases need not fit in memory."""
         if not self.is_abstention:
             self.execution = replace(self.execution, answer=None)
 
     def add(self, system: str, execution: Execution, session: Session) -> bool:
-        """Add a system if its answer is equal to that of the group, and return whether it is."""
+        """Add a system if its answer is equal to that of the group, and return whether it was added."""
         tied = False
         if execution is not self.execution:
             if execution.answer is None or self.execution.answer is None:
@@ -189,12 +189,12 @@ class AnswerGroup:
 def group_answers(
     case: Case, predictions: Mapping[str, QueryOrAnswer | Abstention], session: Session
 ) -> Sequence[AnswerGroup]:
-    """Run golds and predictions, which have the names of systems, and group equal answers.
+    """Run golds and predictions, which are keyed by the names of systems, and group equal answers.
 
-    Groups are in the order of their first answers, golds before systems; systems whose queries fail are in none.
-    An answer belongs to the first group whose first answer it equals by the comparison of the case; the order of rows
-    counts if it does for gold. Raise `SourceError` if the source does not answer, and `PredictorError` for an
-    answer of another kind.
+    Groups are in the order of their first answers, golds first. Systems whose queries fail are in no group. An answer
+    belongs to the first group whose first answer it equals by the comparison of the case; the order of rows counts if
+    it counts for gold. Raise `SourceError` if the source does not answer, and `PredictorError` for an answer of another
+    kind.
     """
     gold_case = case.on_gold_source
     golds = [session.execute_cached(gold, gold_case) for gold in case.golds] or [ABSTAINED]
@@ -235,9 +235,9 @@ def _orders(plan: OrderPlan | None) -> bool:
 
 
 def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Cause | None:
-    """Return the fewest edits of gold's query after which it answers as the systems of a group do.
+    """Return the fewest edits of gold's query after which it gives the answer of a group; None if none are found.
 
-    They are found as the cause of a wrong answer is, with gold instead of the prediction. None if none is found.
+    They are found like the cause of a wrong answer, with the group's query as gold and gold's query as the prediction.
     """
     settings, kind = group.case.settings, KINDS[group.case.settings.kind]
     if gold.case.settings.gold_source is not None:  # whose queries are in another dialect
@@ -265,30 +265,29 @@ def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Ca
 
 
 def closeness(gold: AnswerGroup, group: AnswerGroup, cause: Cause | None) -> float:
-    """Return how often FAR_WORDS are halved until only the words remain that gold has to change, and one; at least 0.
+    """Return `log2(FAR_WORDS / (1 + d))`, at least 0, for d differing words between gold and a group.
 
-    These are the words that differ between gold and its query after the edits of `cause`, which lead to the answer of
-    the group, or a query of the group that is nearer. 0 where an answer has no text, as a table, and where gold is the
-    query of another source, whose dialect may be another.
+    d counts the words that differ between gold's query and the nearest query of the group, or gold's query after the
+    edits of `cause`. The result is 0 if an answer has no text, as a table, or if gold runs on another source.
     """
     if gold.case.settings.gold_source is not None:
         return 0.0
-    text = _text(gold, gold.execution.query)
-    texts = [_text(group, query) for query in group.queries[:MAX_QUERIES]]
+    text = _normal_text(gold, gold.execution.query)
+    texts = [_normal_text(group, query) for query in group.queries[:MAX_QUERIES]]
     if cause is not None and cause.repaired_query is not None:
-        texts.append(_text(gold, cause.repaired_query))
+        texts.append(_normal_text(gold, cause.repaired_query))
     distances = [_differing_words(text, other_text) for other_text in texts if text and other_text]
     return max(0.0, log2(FAR_WORDS / (1 + min(distances)))) if distances else 0.0
 
 
 def shares_query(group: AnswerGroup) -> bool:
-    """Return whether two systems with an answer wrote the same query, but for its layout."""
-    texts = [_text(group, query) for query in group.queries[:MAX_QUERIES]]
+    """Return whether at least two systems of a group wrote the same query, except for its layout."""
+    texts = [_normal_text(group, query) for query in group.queries[:MAX_QUERIES]]
     return len(group.queries) < len(group.systems) or len(set(texts)) < len(texts)
 
 
-def _text(group: AnswerGroup, query: str | None) -> str:
-    """Return a query in its normal layout, or without one the text of the answer; empty for a table."""
+def _normal_text(group: AnswerGroup, query: str | None) -> str:
+    """Return a query in its normal layout, or the text of the answer without a query; empty for a table."""
     settings, answer = group.case.settings, group.execution.answer
     kind = KINDS[settings.kind]
     if query is not None and kind.has_queries:
@@ -297,7 +296,7 @@ def _text(group: AnswerGroup, query: str | None) -> str:
 
 
 def _differing_words(text: str, other_text: str) -> int:
-    """Return how many words one text has and the other has not.
+    """Return the number of words that only one of both texts has, repeated words counted.
 
     >>> _differing_words("SELECT a FROM t WHERE b > 'x y'", "SELECT a FROM t WHERE b < 'x z'")
     4
@@ -307,7 +306,7 @@ def _differing_words(text: str, other_text: str) -> int:
 
 
 def difference_kind(gold: AnswerGroup, group: AnswerGroup) -> DifferenceKind | None:
-    """Return the only thing in which two answers differ; None if they differ in more, or in something else."""
+    """Return the only kind of difference between two answers; None if there are several kinds or another one."""
     answer, other_answer = gold.execution.answer, group.execution.answer
     if not isinstance(answer, Table) or not isinstance(other_answer, Table):
         return None

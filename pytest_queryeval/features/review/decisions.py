@@ -1,6 +1,6 @@
-"""Review files: what people decided on golds, one decision in each JSON line, appended and never rewritten.
+"""Review files: decisions of people on golds, one in each JSON line, appended and never rewritten.
 
-The digest of a question and its golds shows whether a decision is still about what the case has.
+The digest of a question and its golds shows whether a decision is still about the current golds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class CaseKey(NamedTuple):
-    """What names a case: the path of its suite, and its id."""
+    """Identifies a case: the path of its suite, and its id."""
 
     suite: Path
     id: str
@@ -56,13 +56,13 @@ class CaseKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RightAnswer:
-    """A right answer besides the golds of the suite, never a file; the kind of the case reads its node."""
+    """A right answer in a review file, in addition to the golds of the suite."""
 
     form: AnswerForm
     node: Node
 
     def as_gold(self, case: Case) -> QueryOrAnswer:
-        """Return the answer as a gold of a case; raise `CaseError` for one that its kind or its settings rule out."""
+        """Return the answer as a gold of a case; raise `CaseError` if the kind or settings of the case rule it out."""
         kind, node = KINDS[case.settings.kind], self.node
         if (self.form == "value") == kind.has_queries:
             forms = "`query` or `table`" if kind.has_queries else "`value`"
@@ -80,7 +80,7 @@ class GoldDecision:
 
     case: CaseKey
     digest: str | None
-    """The digest of the question and the golds that it is about; None for a decision on whatever they are."""
+    """The digest of the question and the golds that were reviewed; None for a decision on any golds."""
     decision: ReviewDecision
     answers: tuple[RightAnswer, ...]
     compare: Mapping[str, Any]
@@ -95,12 +95,12 @@ class GoldDecision:
 
     @property
     def location(self) -> Location:
-        """The place of the line."""
+        """The file and line of the decision."""
         return self.line.location
 
 
 def read_decisions(path: Path) -> Iterator[GoldDecision]:
-    """Yield the decisions in a review file; raise `CaseError` or `SuiteError` for the first damaged line."""
+    """Yield the decisions in a review file; raise `CaseError` or `SuiteError` for the first invalid line."""
     file = file_at(path)
     for line in read_jsonl(file):
         if isinstance(line, CaseError):
@@ -109,7 +109,7 @@ def read_decisions(path: Path) -> Iterator[GoldDecision]:
 
 
 def read_decision(line: Node) -> GoldDecision:
-    """Read a line; raise `CaseError` for one that holds no decision."""
+    """Return the decision in a line; raise `CaseError` for an invalid line."""
     values = known_entries(line, _READERS)
     if missing_keys := [name for name in REQUIRED if name not in values]:
         raise line.problem(f"a decision needs {', '.join(f'`{name}`' for name in missing_keys)}")
@@ -164,9 +164,9 @@ _READERS: Readers = {
 
 @contextmanager
 def open_for_append(path: Path) -> Iterator[Callable[[Iterable[Mapping[str, JsonValue]]], None]]:
-    """Yield a function that appends decisions to a review file, as lines; no other process appends meanwhile.
+    """Create and lock a review file, and yield a function that appends decisions to it as lines.
 
-    Raise OSError if the file cannot be written; it then is as it was.
+    No other process appends meanwhile. Raise OSError if the file cannot be written; its content is then unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
@@ -202,7 +202,7 @@ def decision_line(
     note: str = "",
     settles: bool = False,
 ) -> dict[str, JsonValue]:
-    """Return a decision that is made now as a line of a review file; the arguments are the values of its keys."""
+    """Return a decision with the current time as the object for a line of the review file `file`."""
     return {
         "suite": Path(os.path.relpath(case.suite, file.parent)).as_posix(),
         "case": case.id,
@@ -218,7 +218,7 @@ def decision_line(
 
 
 def now() -> str:
-    """Return the time in the form of review files, to the second."""
+    """Return the current time as text in the form of review files, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
@@ -237,7 +237,10 @@ def answer_item(query: str, case: Case) -> dict[str, JsonValue]:
 
 
 def check_reviewer(name: object, problem: Callable[[str], Exception]) -> str:
-    """Return a reviewer's name without outer blanks; raise a `problem` for one that reports cannot show in a line."""
+    """Return a reviewer's name without outer blanks.
+
+    Raise the error that `problem` makes of a message if the name is empty, too long, or not printable in a line.
+    """
     name = name.strip(" ") if isinstance(name, str) else ""
     if not name or not name.isprintable() or len(name) > MAX_NAME_CHARACTERS:
         raise problem(f"the name of a reviewer has 1 to {MAX_NAME_CHARACTERS} characters that can be printed")
@@ -245,7 +248,7 @@ def check_reviewer(name: object, problem: Callable[[str], Exception]) -> str:
 
 
 def git_user() -> str:
-    """Return git's user.name; raise `ReportError` if there is none."""
+    """Return git's `user.name`, which may be empty; raise `ReportError` if git has none."""
     try:
         output = subprocess.run(
             ["git", "config", "user.name"],  # noqa: S607 - as a user calls it
@@ -260,26 +263,29 @@ def git_user() -> str:
 
 
 def gold_digest(case: Case) -> str:
-    """Return `sha256:` and the SHA-256 digest of a case's question, evidence and golds, in hexadecimal digits.
+    """Return `sha256:` and the hexadecimal SHA-256 digest of a case's question, evidence and golds.
 
     They are an object in canonical JSON: sorted keys, no blanks, UTF-8. How a suite writes them does not matter: texts
     have no blanks around them and only line feeds, and a file counts by its content.
     """
     content: JsonValue = {
-        "question": _text(case.question),
-        "evidence": _text(case.evidence),
-        "golds": [_text(gold.query) if gold.query is not None else _stated(gold.answer) for gold in case.golds],
+        "question": _normalized_text(case.question),
+        "evidence": _normalized_text(case.evidence),
+        "golds": [
+            _normalized_text(gold.query) if gold.query is not None else _answer_content(gold.answer)
+            for gold in case.golds
+        ],
     }
     canonical = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(canonical.encode(errors='backslashreplace')).hexdigest()}"
 
 
-def _text(text: str) -> str:
+def _normalized_text(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
-def _stated(answer: Answer | None) -> JsonValue:
-    """Return an answer as a suite states it."""
+def _answer_content(answer: Answer | None) -> JsonValue:
+    """Return an answer in the form of suites; None for answers that no suite states."""
     match answer:
         case Table(columns=columns, rows=rows):
             return {"columns": list(columns), "rows": [[encode(cell) for cell in row] for row in rows]}

@@ -12,7 +12,10 @@ from pytest_queryeval.text.formatting import format_score
 
 
 def errata_blocks(report: Report) -> Iterator[Block]:
-    """Yield how many cases are reviewed, and a table of the means by the golds of the suites and after decisions."""
+    """Yield a sentence on the number of reviewed cases, and a table of means by the suites' golds and after review.
+
+    Yield nothing for a report without errata.
+    """
     if "errata" not in report:
         return
     before, after = report["errata"]["unreviewed"], report["errata"]["reviewed"]

@@ -77,7 +77,7 @@ INDENT = "  "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """A setting that applies to a case."""
+    """A setting that applies to a case, as text, and the place that states it."""
 
     key: str
     value: str
@@ -87,7 +87,7 @@ class Setting:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the report, the case, and what is shown of it."""
+    """Add the arguments REPORT.json, CASE, `--query` and `--save`."""
     report_help = "show the case as in this report"
     parser.add_argument("report", nargs="?", type=Path, metavar="REPORT.json", help=report_help)
     case_help = "a node id (FILE::ID), or an id that only one case of the report, or below the current folder, has"
@@ -98,14 +98,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Return all about a case; 1 if it failed, missed a threshold, or ended in an error.
+    """Return everything about a case, which is run unless a report is given.
 
-    Raise `ReportError` for a case that there is not, `SuiteError` for a suite that cannot be read.
+    The exit status is 1 if the case failed, missed a threshold, or ended in an error. Raise `ReportError` for an
+    unknown case, and `SuiteError` for a suite that cannot be read.
     """
     reported: CaseReport | None = None
     if (report := arguments.report or arguments.report_option) is not None:
         reported = read_reported(report, arguments.case)
-    path, id_ = (Path(reported["path"]), reported["id"]) if reported else _named(arguments.case)
+    path, id_ = (Path(reported["path"]), reported["id"]) if reported else _path_and_id(arguments.case)
     levels: CaseLevels | None = None
     case: Case | None = None
     try:
@@ -156,7 +157,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _remarks(case: Case | None, levels: CaseLevels | None, reported: CaseReport) -> Iterator[str]:
-    """Yield what to do about a missing prediction, and why settings are not shown."""
+    """Yield what to do about a missing prediction, and a remark if settings cannot be shown."""
     is_answered = reported["prediction"] is not None  # maybe by a hook, or by the predictor of another run
     if case is not None and case.predicted is None and case.settings.predictor is None and not is_answered:
         yield ""
@@ -167,10 +168,10 @@ def _remarks(case: Case | None, levels: CaseLevels | None, reported: CaseReport)
 
 
 def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleReport | None:
-    """Look for a database in which a right prediction differs from gold.
+    """Search for a database on which a right prediction differs from gold; return it, or a note on the search.
 
-    None if there is nothing to look for: the source shows the difference, or the queries are the same or not known, or
-    run on different sources.
+    None if there is nothing to search for: the prediction is not right, or the queries are the same, not known as a
+    whole, or run on different sources, or the source is a service.
     """
     gold, predicted = (side and side["query"] for side in (reported["gold"], reported["predicted"]))
     if case is None or case.settings.source is None or ENGINES[case.settings.source.engine].build is None:
@@ -198,9 +199,9 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
 def _counterexample_lines(
     counterexample: CounterexampleReport | None, case: Case | None, file: Path | None
 ) -> Iterator[str]:
-    """Yield the counterexample, and how it becomes a variant of the source; write it to `file` unless that is None.
+    """Write the counterexample to `file` unless that is None, and yield its lines and how to use it as a variant.
 
-    Raise `QueryEvalError` for a file that already exists, or that cannot be written.
+    Raise `QueryEvalError` for a file that already exists or cannot be written.
     """
     if counterexample is None or case is None or case.settings.source is None:
         if file is not None:
@@ -212,7 +213,7 @@ def _counterexample_lines(
     yield from ("", "counterexample", f"{INDENT}{one_line(counterexample['note'], LINE_CHARACTERS)}")
     for table in counterexample["tables"]:
         yield f"{INDENT}table {one_line(table['name'], CELL_CHARACTERS)}"
-        yield from _rows(table["columns"], table["rows"], width)
+        yield from _row_lines(table["columns"], table["rows"], width)
     for name, query in (("gold", counterexample["gold"]), ("predicted", counterexample["predicted"])):
         if query is not None and (answer := answer_of(query)) is not None:
             yield f"{INDENT}{name} answers"
@@ -234,8 +235,11 @@ def _counterexample_lines(
     yield f"  saved as {file}; to use it with the source, {use}"
 
 
-def _named(name: str) -> tuple[Path, str]:
-    """Return the suite file and the id of a case by its node id, or by its id below the current folder."""
+def _path_and_id(name: str) -> tuple[Path, str]:
+    """Return the suite file and the id of a case by its node id, or by an id that is unique below the current folder.
+
+    Raise `ReportError` if an id is unknown or not unique.
+    """
     path, is_nodeid, id_ = name.partition("::")
     if is_nodeid:
         return Path(path), id_
@@ -248,7 +252,7 @@ def _named(name: str) -> tuple[Path, str]:
 
 
 def _settings(levels: CaseLevels) -> Iterator[Setting]:
-    """Yield the settings that apply to a case; each entry of a merged key is a setting."""
+    """Yield the settings that apply to a case; each entry of a merged key is a setting of its own."""
     settings: dict[str, Setting] = {}
     case = levels.case
     for level in levels.all:
@@ -276,13 +280,13 @@ def _settings(levels: CaseLevels) -> Iterator[Setting]:
     }
     for key, value in defaults.items():
         if key not in settings:
-            settings[key] = _default(key, value)
+            settings[key] = _default_setting(key, value)
     yield from settings.values()
     yield from _thresholds(levels)
 
 
 def _merged_entries(node: Node, path: SettingPath) -> Iterator[tuple[str, Node]]:
-    """Yield the entries of a key that is united with the levels above, and of the mappings in it that are, too."""
+    """Yield the names, as in `key: name`, and nodes of a merged key's entries, also within merged mappings."""
     for name, at in entries(node).items():
         if (*path, name) in MERGED and at.value:
             yield from _merged_entries(at, (*path, name))
@@ -291,23 +295,23 @@ def _merged_entries(node: Node, path: SettingPath) -> Iterator[tuple[str, Node]]
 
 
 def _thresholds(levels: CaseLevels) -> Iterator[Setting]:
-    """Yield the thresholds that apply to a case, or what removes all of them."""
+    """Yield the thresholds that apply to a case, or the setting that removes all of them."""
     nodes = [entries(level)["thresholds"] for level in reversed(levels.all) if "thresholds" in entries(level)]
     thresholds = levels.case.settings.thresholds
     for name, threshold in thresholds.items():
         node = next((entries(node)[name] for node in nodes if name in entries(node)), None)
         key = f"thresholds: {name}"
-        yield _default(key, _as_written(threshold)) if node is None else _setting(key, node)
+        yield _default_setting(key, _as_written(threshold)) if node is None else _setting(key, node)
     if nodes and not thresholds:
         yield _setting("thresholds", nodes[0])
 
 
-def _default(key: str, value: object) -> Setting:
+def _default_setting(key: str, value: object) -> Setting:
     return Setting(key=key, value=value if isinstance(value, str) else json.dumps(value), path=None, line=0)
 
 
 def _as_written(threshold: Threshold) -> float | dict[str, float]:
-    """Return a threshold as suites state it: a number is the least value."""
+    """Return a threshold in the form of suites: the number alone if it is a minimum, else a mapping."""
     if threshold.minimum is not None and threshold.maximum is None:
         return threshold.minimum
     limits = {"min": threshold.minimum, "max": threshold.maximum}
@@ -320,9 +324,9 @@ def _setting(key: str, node: Node) -> Setting:
 
 
 def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
-    """Yield all parts of the story of a case.
+    """Yield the lines for all parts of the story of a case.
 
-    Untrusted text of several lines is behind a margin. Tables keep within `width` where their cells allow it.
+    A margin precedes untrusted text of several lines. Tables keep within `width` if their cells allow it.
     """
     for part in case_story(case):
         match part:
@@ -336,13 +340,13 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
                 for number, step in enumerate(steps, start=1):
                     yield f"{INDENT}{number:>3} {one_line(step_line(step, STEP_CHARACTERS), LINE_CHARACTERS)}"
             case _:
-                yield from ("", *_section(part, width))
+                yield from ("", *_part_lines(part, width))
 
 
-def _section(
+def _part_lines(
     part: StoryQuery | StoryCause | StoryChallenge | Differences | Notes | Scores | Trials, width: int
 ) -> Iterator[str]:
-    """Yield the title of a part, and its lines."""
+    """Yield the title of a part of the story, and its lines."""
     match part:
         case StoryQuery(name=name, origin=origin):
             yield one_line(f"{name}{origin and f', {origin}'}")
@@ -368,7 +372,7 @@ def _section(
             yield from (f"{INDENT}{one_line(text, LINE_CHARACTERS)}" for text in part.by_column)
             width_of_rows = len(part.columns)
             header = ["", *map(Untrusted, part.columns)]
-            cells = [(row.times or row.label, *_cells(row.row, width_of_rows)) for row in rows]
+            cells = [(row.times or row.label, *_cell_texts(row.row, width_of_rows)) for row in rows]
             yield from _indented([Table(header, cells)], width) if rows else ()
             yield from (f"{INDENT}{text}" for text in part.not_shown)
         case Notes(notes=notes):
@@ -390,7 +394,7 @@ def _section(
 def _answer_lines(answer: TableExcerpt, width: int) -> Iterator[str]:
     yield f"{INDENT}{answer.shape}, {answer.ran}"
     if answer.rows and answer.columns:
-        yield from _rows(answer.columns, answer.rows, width)
+        yield from _row_lines(answer.columns, answer.rows, width)
     if answer.rows and answer.more:
         yield f"{INDENT}{answer.more}"
 
@@ -399,13 +403,13 @@ def _text_lines(query: str) -> Iterator[str]:
     return (f"{MARGIN}{line}".rstrip() for line in terminal_safe(query).strip("\n").splitlines() or [""])
 
 
-def _rows(columns: Iterable[str], rows: Iterable[Row], width: int) -> Iterator[str]:
+def _row_lines(columns: Iterable[str], rows: Iterable[Row], width: int) -> Iterator[str]:
     header = [Untrusted(name) for name in columns]
-    return _indented([Table(header, [_cells(row, len(header)) for row in rows])], width)
+    return _indented([Table(header, [_cell_texts(row, len(header)) for row in rows])], width)
 
 
-def _cells(row: Row, width: int) -> list[str]:
-    """Return the texts of the cells of a row, filled up or cut to `width` cells, as tables need it."""
+def _cell_texts(row: Row, width: int) -> list[str]:
+    """Return exactly `width` texts for the cells of a row, filled up with empty texts or cut."""
     return [*(cell_text(cell, CELL_CHARACTERS) for cell in row), *[""] * width][:width]
 
 

@@ -1,4 +1,4 @@
-"""Finds cases that the command line names: in a report, and in its suites."""
+"""Finds the cases that the command line names, in a report and in its suites."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MAX_LISTED = 5
 
 
 def find_reported(report: Report, name: str) -> CaseReport:
-    """Return the case of a report with this node id, or this id; raise `ReportError` unless there is exactly one."""
+    """Return the case of a report with this node id or id; raise `ReportError` unless there is exactly one."""
     nodeids = [case["nodeid"] for case in report["cases"]]
     return report["cases"][nodeids.index(match_nodeid(nodeids, name))]
 
 
 def read_reported(path: Path, name: str) -> CaseReport:
-    """Return the case with this name of the report in a file; raise `ReportError` as `find_reported` and `read_report`.
+    """Return the case with this name from a report file; raise `ReportError` as `find_reported` and `read_report` do.
 
     If cases are in separate files, only those that contain the name are parsed, unless none of them is the case.
     """
@@ -36,7 +36,7 @@ def read_reported(path: Path, name: str) -> CaseReport:
 
 
 def match_nodeid(nodeids: Sequence[str], name: str) -> str:
-    """Return the node id that equals a name or ends in it as id; raise `ReportError` unless there is exactly one."""
+    """Return the node id that is `name`, or whose id is `name`; raise `ReportError` unless there is exactly one."""
     if name in nodeids:
         return name
     matches = [nodeid for nodeid in nodeids if nodeid.partition("::")[2] == name]
@@ -54,7 +54,10 @@ def match_nodeid(nodeids: Sequence[str], name: str) -> str:
 
 
 def read_suite(path: Path) -> Suite:
-    """Return a suite file as it is now; raise `ReportError` if there is none, `SuiteError` for an invalid one."""
+    """Return a suite file as it is now, after importing its `conftest.py` files.
+
+    Raise `ReportError` if the file does not exist or is no suite, and `SuiteError` if it is invalid.
+    """
     if not path.is_file():
         raise ReportError(f"no file {path} from here: start the command in the root folder of the run")
     if not is_suite_file(path):
@@ -67,9 +70,9 @@ def read_suite(path: Path) -> Suite:
 
 
 def read_suite_below(path: Path) -> Suite:
-    """Return a suite that a report or an audit file names, so that these cannot import a `conftest.py` elsewhere.
+    """Return a suite that a report or an audit file names; raise `ReportError` if it is outside of the current folder.
 
-    Raise `ReportError` for one that is not below the current folder, else as `read_suite` does.
+    So these files cannot make this process import a `conftest.py` elsewhere. Raise the errors of `read_suite`.
     """
     if path.is_file() and not path.resolve().is_relative_to(Path.cwd().resolve()):
         raise ReportError(f"{path}: is not below the current folder: start the command in the root folder of the run")

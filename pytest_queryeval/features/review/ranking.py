@@ -90,13 +90,13 @@ class Evidence(TypedDict):
     rule: NotRequired[str]
     """For the kind `check`, the rule of `queryeval check`."""
     edits: NotRequired[list[CausingEditReport]]
-    """For the kind `edit`, those that lead from gold to the query."""
+    """For the kind `edit`, the edits that lead from gold to the query."""
     difference: NotRequired[DifferenceKind]
     """For the kind `edit`, the only thing in which the answers differ."""
 
 
 class RankedAnswer(TypedDict):
-    """An answer to a case, and who gives it."""
+    """An answer to a case, and the systems that give it."""
 
     systems: list[str]
     is_gold: bool
@@ -105,13 +105,13 @@ class RankedAnswer(TypedDict):
 
 
 class RankedCaseReport(TypedDict):
-    """A case as `--json` prints it."""
+    """A case of the ranking as `--json` prints it."""
 
     case: str
     suite: str
     nodeid: str
     gold: str
-    """The digest of its question and golds, for review files."""
+    """The digest of the case's question and golds, for review files."""
     rank: int
     """From 1, the first to look at."""
     evidence: list[Evidence]
@@ -120,16 +120,16 @@ class RankedCaseReport(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedCase:
-    """A case with what speaks against its gold."""
+    """A case with the evidence against its gold."""
 
     case: Case
-    """The case as its suite states it, whatever was decided on its golds."""
+    """The case as its suite states it, without the decisions on its golds."""
     nodeid: str
     evidence: Sequence[Evidence]
     answers: Sequence[AnswerGroup]
     """Golds first, then the answers that most systems give, without rows; empty if they could not be compared."""
     signs: Mapping[str, float]
-    """How much there is of each sign that has a weight."""
+    """The amount of each sign; WEIGHTS has its weight."""
     problem: str = ""
     """Why answers could not be compared; empty if they were."""
     review: Review | None = None
@@ -137,12 +137,12 @@ class RankedCase:
 
     @property
     def doubt(self) -> float:
-        """How likely the gold is wrong: log-odds, in systems that give the same answer against gold."""
+        """How likely the gold is wrong: log-odds, in units of one system that gives the same answer against gold."""
         return sum(WEIGHTS[sign] * amount for sign, amount in self.signs.items())
 
     @property
     def title(self) -> str:
-        """The node id, with the decision on the golds and who made it."""
+        """The node id, followed by the decision on the golds and its reviewers if there is one."""
         if self.review is None:
             return self.nodeid
         return f"{self.nodeid} (decided: {self.review.decision}, by {', '.join(self.review.reviewers)})"
@@ -152,7 +152,7 @@ EvidenceWithSigns: TypeAlias = tuple[Mapping[str, float], Evidence]
 
 
 def rank_cases(cases: Iterable[RankedCase]) -> list[RankedCase]:
-    """Return the cases with evidence before those without, each by doubt, the greatest first.
+    """Return the cases with evidence before those without, sorted by doubt, the greatest first.
 
     Cases with the same doubt keep their order.
     """
@@ -166,10 +166,10 @@ def examine_case(
     session: Session,
     verdict_contradictions: Sequence[str] = (),
 ) -> RankedCase:
-    """Return a case with what speaks against its gold, whatever was decided on it.
+    """Return a case with the evidence against its gold, without regard to decisions on it.
 
-    `answers` have the names of systems; `verdict_contradictions` are judgements of people against the verdict, in
-    sentences.
+    `answers` are keyed by the names of systems. `verdict_contradictions` are sentences on answers whose verdict
+    reviewers contradict. If answers cannot be compared, `problem` of the result says why.
     """
     review, case = case.review, case.without_review
     evidence: list[EvidenceWithSigns] = [
@@ -213,19 +213,21 @@ def examine_case(
 
 
 def _evidence_of_golds(golds: Sequence[AnswerGroup], systems: int) -> Iterator[EvidenceWithSigns]:
-    """Yield what speaks against gold in the queries of `systems` with the same answer."""
+    """Yield the evidence against gold in answers that are equal to it; `systems` is the number of all systems."""
     if ordering := sum(len(gold.ordering_systems) for gold in golds):
-        text = f"{_count(ordering, systems)} {'order' if ordering > 1 else 'orders'} rows, the gold query does not"
+        text = (
+            f"{_systems_text(ordering, systems)} {'order' if ordering > 1 else 'orders'} rows, the gold query does not"
+        )
         yield {"ordering": ordering}, {"kind": "systems", "text": text}
     if tied := sum(len(gold.tied_systems) for gold in golds):
-        text = f"{_count(tied, systems)} {'are' if tied > 1 else 'is'} right by a choice among rows that tie"
+        text = f"{_systems_text(tied, systems)} {'are' if tied > 1 else 'is'} right by a choice among rows that tie"
         yield {"tie": 1}, {"kind": "tie", "text": text}
 
 
 def _evidence_of_systems(
     gold: AnswerGroup, other_answers: Sequence[AnswerGroup], systems: int, session: Session
 ) -> Iterator[EvidenceWithSigns]:
-    """Yield what speaks against gold in the other answers of `systems`, the most common one first."""
+    """Yield the evidence against gold in other answers, the most common first; `systems` counts all systems."""
     agreeing, *differing = (len(group.systems) for group in other_answers)
     cause, kind = smallest_edit(gold, other_answers[0], session), difference_kind(gold, other_answers[0])
     signs = {
@@ -240,7 +242,7 @@ def _evidence_of_systems(
         contradiction = f"{'give the same answer' if agreeing > 1 else 'answers'}, but the case has no right answer"
     else:
         contradiction = "give the same answer, gold another" if agreeing > 1 else "disagrees with the gold answer"
-    text = f"{_count(agreeing, systems)} {contradiction}"
+    text = f"{_systems_text(agreeing, systems)} {contradiction}"
     yield signs, {"kind": "systems", "text": text}
     edits: list[CausingEditReport] = []
     texts = [] if kind is None else [DIFFERENCE_TEXTS[kind]]
@@ -255,12 +257,12 @@ def _evidence_of_systems(
         yield {kind: 1} if kind is not None and kind in WEIGHTS else {}, evidence
 
 
-def _count(number: int, systems: int) -> str:
+def _systems_text(number: int, systems: int) -> str:
     return "the only system" if systems == 1 else f"{number:,} of {systems:,} systems"
 
 
 def _evidence_of_checks(case: Case, session: Session) -> Iterator[EvidenceWithSigns]:
-    """Yield what `queryeval check` finds wrong with the golds; each rule counts once."""
+    """Yield the findings of `queryeval check` on the golds; only the first finding of a rule counts as a sign."""
     counted: set[str] = set()
     for finding in check_golds(case, session, RULES):
         if not finding.silenced:
@@ -271,7 +273,7 @@ def _evidence_of_checks(case: Case, session: Session) -> Iterator[EvidenceWithSi
 
 
 def ranking_data(ranking: Sequence[RankedCase]) -> list[RankedCaseReport]:
-    """Return ranked cases as `--json` prints them."""
+    """Return ranked cases in the form that `--json` prints."""
     return [
         {
             "case": ranked.case.id,
@@ -299,7 +301,7 @@ class SystemSummary(TypedDict):
 
 
 class Correlation(TypedDict):
-    """Two systems, the number of cases that both answer wrongly, and of those to which they give the same answer."""
+    """Two systems, the number of cases that both answer wrongly, and of cases with the same wrong answer."""
 
     systems: list[str]
     cases: int
@@ -307,18 +309,18 @@ class Correlation(TypedDict):
 
 
 class Agreement(TypedDict):
-    """How far two reviewers agree on the cases that both decided on, other than as `unsure`."""
+    """How far two reviewers agree on the cases that both decided on, without decisions `unsure`."""
 
     reviewers: list[str]
     cases: int
     agreement: float
-    """The share of the same decisions."""
+    """The share of these cases with the same decision."""
     kappa: float | None
     """Cohen's kappa: the agreement beyond what is expected by chance; None if chance alone explains all of it."""
 
 
 class ReviewSummary(TypedDict):
-    """What reviewers decided."""
+    """What reviewers decided on all cases."""
 
     cases: int
     """The number of all cases."""
@@ -342,16 +344,19 @@ class RankingSummary(TypedDict):
     correlated: list[Correlation]
     """Pairs of systems whose wrong answers agree more often than by chance."""
     not_run: int
-    """How many cases of services were not examined, since enough others were."""
+    """The number of cases of services that were not examined, because enough others were."""
     problems: dict[str, int]
-    """Why answers could not be compared, and of how many cases."""
+    """The number of cases by the reason why answers could not be compared."""
     reviews: ReviewSummary
 
 
 def ranking_summary(
     ranking: Sequence[RankedCase], systems: Sequence[System], reviews: ReviewSummary, *, not_run: int
 ) -> RankingSummary:
-    """Return what a ranking by the answers of systems says as a whole."""
+    """Return the summary of a ranking: its systems, correlated systems, problems, and the given reviews.
+
+    `not_run` is the number of cases that were not examined.
+    """
     return {
         "systems": [
             {
@@ -370,7 +375,7 @@ def ranking_summary(
 
 
 def summary_lines(summary: RankingSummary) -> Iterator[str]:
-    """Yield what a reader should know about the ranking as a whole."""
+    """Yield sentences on systems without queries, correlated systems, and cases that were not compared or examined."""
     for system in summary["systems"]:
         if system["without_query"]:
             yield f"{system['name']}: without a whole query in {pluralize(system['without_query'], 'case')}"
@@ -387,7 +392,7 @@ def summary_lines(summary: RankingSummary) -> Iterator[str]:
 
 
 def review_lines(reviews: ReviewSummary) -> Iterator[str]:
-    """Yield what reviewers decided, and how far they agree."""
+    """Yield lines with the number of decisions, conflicts and decisions by reviewer, and how far reviewers agree."""
     decisions = ", ".join(f"{number:,} {word}" for word, number in reviews["by_decision"].items()) or "none"
     yield f"decisions on {sum(reviews['by_decision'].values()):,} of {pluralize(reviews['cases'], 'case')}: {decisions}"
     if reviews["conflicts"]:
@@ -429,9 +434,10 @@ def correlations(ranking: Iterable[RankedCase]) -> list[Correlation]:
 
 
 def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
-    """Return what reviewers decided on the cases of suites; raise `SuiteError` as their review files do.
+    """Return what reviewers decided on the cases of suites; raise `CaseError` or `SuiteError` for invalid review files.
 
-    Of each reviewer, the last decision on a case counts, other than one that settles a conflict in view of the others.
+    For each reviewer, the last decision on a case counts, except decisions that settle a conflict: their reviewers saw
+    those of others.
     """
     cases = settled = 0
     by_decision: Counter[DecisionWord] = Counter()

@@ -56,7 +56,7 @@ _tell = notifier("review")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the suites and the reports of systems, and the page."""
+    """Add the paths of suites and reports, and the options of the command."""
     path_help = "a suite file, or a folder with suites"
     parser.add_argument("path", type=Path, nargs="?", metavar="PATH", help=path_help)
     report_help = "a report.json on these suites, one for each system"
@@ -82,10 +82,11 @@ def _port(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Return the cases, the most doubtful first; the status is always 0.
+    """Rank the cases of suites by how likely their golds are wrong, and return or serve the ranking.
 
-    Raise `SuiteError` for suites that cannot be read, and `QueryEvalError` for a report or a recording that cannot be
-    used, and for a page that cannot be written.
+    With `--summary`, only sum up decisions; with `--audit` and no suites, serve the answers of an audit. The exit
+    status is always 0. Raise `SuiteError` for suites that cannot be read. Raise `QueryEvalError` for a report or a
+    recording that cannot be used, and for a page that cannot be written.
     """
     _check_arguments(arguments)
     if arguments.path is None:
@@ -113,7 +114,7 @@ def run(arguments: argparse.Namespace) -> Result:
         ranking = rank_cases(
             examine_case(case, nodeid, answers, session, verdict_contradictions(audit, nodeid, answers))
             for nodeid, case in with_progress(chosen.items(), _tell, total=len(chosen))
-            for answers in [_answers(nodeid, systems)]
+            for answers in [_answers_by_system(nodeid, systems)]
         )
     if arguments.serve is not None:
         suites_of_cases = {_nodeid(case, suite, root): suite for suite in suites for case in suite.cases}
@@ -129,7 +130,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _check_arguments(arguments: argparse.Namespace) -> None:
-    """Raise `ReportError` for arguments that do not fit each other, or that nothing can be done with."""
+    """Raise `ReportError` for arguments that do not fit each other, and for a page that cannot be written."""
     if arguments.path is None and arguments.audit is not None and arguments.serve is None:
         raise ReportError(
             f"--audit {arguments.audit}: add --serve to judge its answers, or suites and reports to see what was judged"
@@ -147,7 +148,7 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
 
 
 def _check_serving(suites: Sequence[Suite]) -> None:
-    """Raise `ReportError` for all that the page lacks: its packages, and review files of suites."""
+    """Raise `ReportError` with all that serving lacks: packages, and review files of suites."""
     problems: list[str] = []
     needs: list[Callable[[], object]] = [load_server, *(partial(reviews_of, suite) for suite in suites)]
     for load in needs:
@@ -164,13 +165,13 @@ def _nodeid(case: Case, suite: Suite, root: Path) -> str:
 
 
 def _serve(review: ReviewTask[Any], title: str, port: int) -> Result:
-    """Serve the page until it is ended; port 0 is the usual one, or any that is free."""
+    """Serve the page until Ctrl-C, and return how much was decided; port 0 is the usual port, or a free one."""
     serve_review(review, title=title, port=port or None, tell=_tell)
     return Result(status=OK, lines=review.appended_lines(), data={})
 
 
 def _recording(folder: Path | None, root: Path) -> Recording | None:
-    """Return the recording to replay; raise `QueryEvalError` if there is none in the folder."""
+    """Return the recording to replay, None without a folder; raise `QueryEvalError` if the folder contains none."""
     if folder is None:
         return None
     recording: Recording = feature("recording").Recording(Path.cwd() / folder, replay=True, root=root)
@@ -181,15 +182,20 @@ def _recording(folder: Path | None, root: Path) -> Recording | None:
     return recording
 
 
-def _answers(nodeid: str, systems: Sequence[System]) -> dict[str, SystemAnswer]:
+def _answers_by_system(nodeid: str, systems: Sequence[System]) -> dict[str, SystemAnswer]:
     return {system.name: system.answers[nodeid] for system in systems if nodeid in system.answers}
 
 
 def _within_bound(cases: Mapping[str, Case], systems: Sequence[System]) -> dict[str, Case]:
-    """Return the cases to examine: of each service at most MAX_LIVE_CASES, those that most systems missed."""
+    """Return the cases to examine.
+
+    For each service these are at most MAX_LIVE_CASES, those that most systems answer wrongly.
+    """
     examined: Counter[tuple[str, str]] = Counter()
     left_out: set[str] = set()
-    misses = {nodeid: sum(answer.is_wrong for answer in _answers(nodeid, systems).values()) for nodeid in cases}
+    misses = {
+        nodeid: sum(answer.is_wrong for answer in _answers_by_system(nodeid, systems).values()) for nodeid in cases
+    }
     for nodeid in sorted(cases, key=lambda nodeid: -misses[nodeid]):
         for source in cases[nodeid].settings.sources:
             if not is_local(source):
@@ -199,7 +205,7 @@ def _within_bound(cases: Mapping[str, Case], systems: Sequence[System]) -> dict[
 
 
 def _case_lines(ranking: Sequence[RankedCase]) -> Iterator[str]:
-    """Yield the first cases with their evidence, and how many have any."""
+    """Yield the first cases with their evidence, and the number of cases with evidence."""
     suspected = [ranked for ranked in ranking if ranked.evidence]
     for rank, ranked in enumerate(suspected[:MAX_LISTED], 1):
         yield f"{rank:,}. {one_line(ranked.title, NODEID_CHARACTERS)}"
@@ -210,7 +216,7 @@ def _case_lines(ranking: Sequence[RankedCase]) -> Iterator[str]:
 
 
 def ranking_page(ranking: Sequence[RankedCase], summary: RankingSummary) -> bytes:
-    """Return the HTML of a ranking; text from suites, models and databases is escaped, and nothing is loaded."""
+    """Return the HTML page of a ranking as bytes; untrusted text is escaped, and the page loads nothing."""
     suspected = [
         {
             "data": data,

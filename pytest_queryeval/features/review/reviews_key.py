@@ -1,4 +1,4 @@
-"""The key `reviews`: the review files of suites, and the change that their decisions make to cases."""
+"""The key `reviews`: the review files of suites, and how their decisions change cases."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ MAX_CHARACTERS = 200  # of the name of a case in a message
 
 @dataclass(frozen=True, kw_only=True)
 class Reviews:
-    """The review files that a value of the key names. They are read once, on first use."""
+    """The review files that a value of the key names; they are read once, on first use."""
 
     node: Node
     pattern: str
 
     @property
     def file(self) -> File:
-        """The file that states the value."""
+        """The suite or settings file that contains the key."""
         return self.node.file
 
     def file_of(self, reviewer: str) -> Path:
-        """Return the file to which a reviewer's decisions are appended; with a glob each reviewer has one.
+        """Return the file to which a reviewer's decisions are appended; with a glob, each reviewer has a file.
 
-        Raise `CaseError` for a glob that names no file for a reviewer.
+        Raise `CaseError` if the glob is not one `*` in the name of the file.
         """
         folder, name = os.path.split(self.pattern)
         if not glob.has_magic(self.pattern):
@@ -72,9 +72,10 @@ class Reviews:
         return self.file.folder / folder / name.replace("*", stem.lower())
 
     def check_files(self) -> None:
-        """Raise `CaseError` if there is no file of the name; for a glob, if it is mistyped.
+        """Raise `CaseError` if there is no file with the name, or if a glob seems mistyped.
 
-        Files that a glob names may come later, unless other files have decisions, or its folder is nearly another.
+        The files of a glob may be created later. So a glob without files is only refused if other files contain
+        decisions on cases here, or if its folder is missing and similar to another.
         """
         is_glob = glob.has_magic(self.pattern)
         name = _folder_of(self.pattern) if is_glob else self.pattern
@@ -102,14 +103,17 @@ class Reviews:
                 )
 
     def _decides_here(self, path: Path) -> bool:
-        """Return whether a file begins with decisions, of which one is on a case that has this value of the key."""
+        """Return whether a readable file contains a decision on a case to which this value of the key applies."""
         scope = self.file.folder if self.file.path.name == FOLDER_FILE else self.file.path
         with suppress(QueryEvalError):
             return any(decision.case.suite.is_relative_to(scope) for decision in read_decisions(path))
         return False
 
     def _names_of(self, pattern: str) -> Sequence[str]:
-        """Return the names of files that fit; as for cases, a glob does not mean suites and settings."""
+        """Return the names of files that match a pattern, without suites and settings files if it is a glob.
+
+        Raise `CaseError` for a pattern that cannot be searched.
+        """
         try:
             names = sorted(glob.glob(pattern, root_dir=self.file.folder, recursive=True))  # noqa: PTH207
         except (OSError, ValueError) as error:
@@ -120,10 +124,10 @@ class Reviews:
 
     @cached_property
     def decisions(self) -> Mapping[CaseKey, Sequence[GoldDecision]]:
-        """The decisions by case, each case's in their order; raise `CaseError` or `SuiteError` for a damaged line."""
+        """The decisions on each case in their order; raise `CaseError` or `SuiteError` for an invalid line."""
         paths = [self.file.folder / name for name in self._names_of(self.pattern)]
         all_decisions = [decision for path in paths for decision in read_decisions(path)]
-        return grouped((decision.case, decision) for decision in sorted(all_decisions, key=_order))
+        return grouped((decision.case, decision) for decision in sorted(all_decisions, key=_sort_key))
 
     @cached_property
     def named_by_digest(self) -> Mapping[str, Sequence[CaseKey]]:
@@ -143,7 +147,7 @@ class Reviews:
 
     @cached_property
     def digests(self) -> Mapping[CaseKey, str]:
-        """The digests of all cases below the folder of the key; suites that cannot be read have none."""
+        """The digests of all cases below the folder of the key, without suites that cannot be read."""
         digests: dict[CaseKey, str] = {}
         for path in suites_below(self.file.folder):
             try:
@@ -159,9 +163,10 @@ class Reviews:
         return Counter(self.digests.values())
 
     def of_case(self, name: CaseKey, digest: str) -> Sequence[GoldDecision]:
-        """Return the decisions on a case: those that name it, and those on its golds that name no case that exists.
+        """Return the decisions on a case in their order, including decisions under a former name of the case.
 
-        The latter count only if no other case below the folder has the same question and golds.
+        A decision with the same digest that names no existing case counts as such, if no other case below the folder
+        has the same question and golds.
         """
         former_names = [
             other_name
@@ -174,10 +179,10 @@ class Reviews:
         candidates = (decision for former in former_names for decision in self.decisions[former])
         moved = [decision for decision in candidates if decision.digest == digest]
         decisions = [*self.decisions.get(name, ()), *moved]
-        return sorted(decisions, key=_order) if moved else decisions
+        return sorted(decisions, key=_sort_key) if moved else decisions
 
     def orphaned_decisions(self, suite: Suite) -> Iterator[GoldDecision]:
-        """Yield the last decision on each case that a suite does not have, or whose suite does not exist."""
+        """Yield the last decision on each case that is neither in the suite nor in an existing one, nor renamed."""
         ids = {case.id for case in suite.cases}
         for name, decisions in self.decisions.items():
             is_gone = name.id not in ids if name.suite == suite.path else name.suite in self.missing_suites
@@ -186,7 +191,7 @@ class Reviews:
 
 
 def _folder_of(pattern: str) -> str:
-    """Return the part of a glob before its first wildcard, up to the last folder."""
+    """Return the folders of a glob before its first part with a wildcard; `.` if there are none."""
     parts = pattern.split("/")
     return "/".join(parts[: next(place for place, part in enumerate(parts) if glob.has_magic(part))]) or "."
 
@@ -209,14 +214,15 @@ def reviews_of(suite: Suite) -> Reviews:
 
 @shape(TEXT)
 def read_reviews(node: Node) -> Reviews:
-    """Read the name of a review file, or a glob."""
+    """Return the review files that a node names, by a name or a glob."""
     return Reviews(node=node, pattern=required_text(node))
 
 
 def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
-    """Return a suite with the decisions on its cases applied, and a finding for each that is not.
+    """Return a suite with the decisions on its cases applied, and with a finding for each decision that is not applied.
 
-    Raise `CaseError` and `SuiteError` for review files that cannot be read, and for answers that a case cannot have.
+    Decisions in the future also become findings. Raise `CaseError` and `SuiteError` for review files that cannot be
+    read, and for answers that a case cannot have.
     """
     ignored = suite.cases[0].settings.ignored_rules
     findings: list[Finding] = []
@@ -253,7 +259,7 @@ def apply_reviews(reviews: Reviews, suite: Suite) -> Suite:
             message = f'reviewers disagree: {text}: settle it by a line with "settles": true'
             findings.append(case_finding("review-conflict", case, message))
             current = []
-        cases.append(_reviewed(case, current, suite.values) if current else case)
+        cases.append(_with_decisions(case, current, suite.values) if current else case)
     return replace(suite, cases=tuple(cases), findings=(*suite.findings, *findings))
 
 
@@ -264,9 +270,9 @@ def _shown_decision(decision: GoldDecision) -> str:
 def current_decisions(
     decisions: Sequence[GoldDecision], digest: str
 ) -> tuple[Sequence[GoldDecision], Sequence[GoldDecision]]:
-    """Return the last decision of each reviewer on a case with this digest: those that count, and stale ones.
+    """Return the last decision of each reviewer on a case with this digest: current decisions, then stale ones.
 
-    Decisions before one that settles the case do not count; stale ones are on other golds.
+    Stale decisions are on other golds. Decisions before one that settles the case do not count.
     """
     settling = [place for place, decision in enumerate(decisions) if decision.settles]
     latest: dict[str, GoldDecision] = {}
@@ -278,15 +284,16 @@ def current_decisions(
 
 
 def disagree(decisions: Iterable[GoldDecision]) -> bool:
-    """Return whether decisions conflict: `right` and `ambiguous` agree, and `unsure` agrees with everything."""
+    """Return whether decisions conflict: `right` and `ambiguous` agree, and `unsure` agrees with all others."""
     words = {"right" if decision.decision == "ambiguous" else decision.decision for decision in decisions}
     return len(words - {"unsure"}) > 1
 
 
-def _reviewed(case: Case, decisions: Sequence[GoldDecision], values: Values) -> Case:
-    """Return a case of a suite with these values of keys, with decisions that agree applied.
+def _with_decisions(case: Case, decisions: Sequence[GoldDecision], values: Values) -> Case:
+    """Return a case with decisions applied that agree with each other; `values` are the values of keys of its suite.
 
-    `unsure` counts only if there is no other decision. Raise `CaseError` for an answer that the case cannot have.
+    `unsure` counts only if there is no other decision. Raise `CaseError` for an answer or a setting that the case
+    cannot have.
     """
     effective = [decision for decision in decisions if decision.decision != "unsure"]
     words = {decision.decision for decision in effective or decisions}
@@ -339,7 +346,7 @@ def _distinct(golds: Iterable[QueryOrAnswer]) -> tuple[QueryOrAnswer, ...]:
     return tuple(distinct_golds)
 
 
-def _order(decision: GoldDecision) -> tuple[datetime, Location]:
+def _sort_key(decision: GoldDecision) -> tuple[datetime, Location]:
     return decision.at, decision.location
 
 

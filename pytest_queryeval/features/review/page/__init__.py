@@ -1,6 +1,6 @@
-"""The page on which people review golds and judge the answers of an audit: a server on this machine, and its script.
+"""The page on which people review golds and judge the answers of an audit: a local server and its script.
 
-Golds and audits are a `ReviewTask` each; they share facts on a case, and runs of queries.
+The reviews of golds and of an audit are a `ReviewTask` each; they share facts about a case, and runs of queries.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ SCHEMA_CHARACTERS = 200_000
 
 
 def serve_review(review: ReviewTask[Any], *, title: str, port: int | None, tell: Callable[[str], None]) -> None:
-    """Serve the page until Ctrl-C; `tell` gets its address. Without a port, the usual one or any free one is taken.
+    """Serve the page until Ctrl-C, then close the review; `tell` is called with the address of the page.
 
-    Raise `ReportError` if the port is taken, and if an extra is not installed.
+    Without a `port`, the usual port is used, or a free one. Raise `ReportError` if the port is taken, and if an extra
+    is not installed.
     """
     serve = load_server()
     try:
@@ -52,7 +53,7 @@ def serve_review(review: ReviewTask[Any], *, title: str, port: int | None, tell:
 
 
 def load_server() -> Callable[..., None]:
-    """Return the server of pages; raise `ReportError` if its extra is not installed."""
+    """Return the function that serves pages; raise `ReportError` if its extra is not installed."""
     try:
         from pytest_queryeval.features.review.page.server import serve
     except ModuleNotFoundError as error:
@@ -61,7 +62,7 @@ def load_server() -> Callable[..., None]:
 
 
 def html(title: str) -> str:
-    """Return the page, which asks the server for all that it shows."""
+    """Return the HTML of the page, which requests all data from the server."""
     try:
         reviewer = git_user()
     except ReportError:
@@ -74,25 +75,25 @@ def html(title: str) -> str:
 
 
 class Choice(TypedDict):
-    """What can be decided, and the key that decides it."""
+    """A decision that a reviewer can make, and the key that makes it."""
 
     name: str
     key: str
     words: str
     hint: str
-    """What it means, for the list of keys."""
+    """The meaning of the decision, for the list of keys."""
 
 
 class ReviewTask(ABC, Generic[T]):
     """What is reviewed: golds, or the answers that an audit drew. Its methods are called from several threads.
 
-    A case is known by its place in the list. All raise `QueryEvalError` for what cannot be done. A query has a session
-    to itself: nobody waits for the slow query of somebody else. Schemas have a session that runs no query of a
-    reviewer, so that pages never wait for one.
+    A case is identified by its index in the list. Methods raise `QueryEvalError` for what cannot be done. Each running
+    query has a session of its own, so nobody waits for the slow query of another reviewer. Schemas have a separate
+    session, so pages never wait for a query.
     """
 
     words: ClassVar[str]
-    """What is appended, and to what."""
+    """The words before a number of cases, as in `decisions on case`."""
 
     def __init__(self, cases: Sequence[T]) -> None:
         self.cases = cases
@@ -105,40 +106,40 @@ class ReviewTask(ABC, Generic[T]):
         self._is_closed = False
 
     def at(self, place: int) -> T:
-        """Return the case at a place; raise `ReportError` if there is none."""
+        """Return the case at an index; raise `ReportError` if there is none."""
         if place >= len(self.cases):
             raise ReportError("there is no such case")
         return self.cases[place]
 
     @abstractmethod
     def overview(self, reviewer: str) -> JsonObject:
-        """Return all cases in their order, with what this reviewer decided on each, and what can be decided."""
+        """Return all cases in their order with this reviewer's decisions, and the choices for decisions, as JSON."""
 
     @abstractmethod
     def case(self, place: int) -> JsonObject:
-        """Return everything about a case except the answers of its queries."""
+        """Return everything about a case except the answers of its queries, as JSON."""
 
     def decisions(self, place: int) -> JsonObject:
-        """Return what all reviewers decided on a case on which they disagree, for somebody who settles it."""
+        """Return the decisions of all reviewers on a case on which they disagree, for a person who settles it."""
         return {"decisions": []}
 
     @abstractmethod
     def answer(self, place: int, request: JsonObject) -> JsonObject:
-        """Run the query that a request names or holds, and return its answer."""
+        """Run the query that a request contains or refers to, and return its answer as JSON."""
 
     @abstractmethod
     def line(self, place: int, decision: JsonObject) -> tuple[Path, JsonObject]:
-        """Return the file of a reviewer, and a decision as a line of it."""
+        """Return the file for a decision, by its reviewer, and the decision as an object for a line of the file."""
 
     def append(self, place: int, decision: JsonObject) -> None:
-        """Append a decision to the file of its reviewer."""
+        """Append a decision to the file of its reviewer, and count it for `appended_lines`."""
         file, line = self.line(place, decision)
         with open_for_append(file) as append:
             append([line])
             self._appended[file].add(place)
 
     def appended_lines(self) -> list[str]:
-        """Return a line for each file on how much was appended to it."""
+        """Return a line for each file that says for how many cases decisions were appended."""
         what, _, unit = self.words.rpartition(" ")
         return [
             f"{file_at(file).shown}: {what} {pluralize(len(places), unit)}"
@@ -146,7 +147,7 @@ class ReviewTask(ABC, Generic[T]):
         ]
 
     def close(self) -> None:
-        """Stop every process that runs a query, and begin no other query."""
+        """Stop every process that runs a query, and let no other query begin. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -170,7 +171,7 @@ class ReviewTask(ABC, Generic[T]):
             self._idle.put(session)
 
     def facts(self, case: Case, nodeid: str) -> Mapping[str, Any]:
-        """Return the question, and what it is about; instead of a schema that cannot be listed, the reason."""
+        """Return what the page shows of a case and its schema; an error replaces a schema that cannot be listed."""
         try:
             schema = self._schema_session.schema_text(case)
         except QueryEvalError as error:
@@ -187,9 +188,9 @@ class ReviewTask(ABC, Generic[T]):
         }
 
     def compare(self, content: QueryOrAnswer, case: Case) -> CaseReport:
-        """Run a query as a prediction is run, and compare its answer with gold's by the settings of the case.
+        """Run a query as a prediction, and return its comparison with gold under the settings of the case.
 
-        A case without golds gets one that is not run.
+        A case without golds gets a placeholder as gold.
         """
         kind = KINDS[case.settings.kind]
         default = kind.default_metrics[0]
@@ -207,10 +208,10 @@ class ReviewTask(ABC, Generic[T]):
 
 
 def shown_answer(report: CaseReport) -> Mapping[str, Any]:
-    """Return what the page shows of an answer next to gold's."""
+    """Return what the page shows of a compared answer: details, outcome and message."""
     return {**details(report), "outcome": report["outcome"], "message": report["message"]}
 
 
 def listed_case(case: Case, nodeid: str) -> Mapping[str, Any]:
-    """Return a case as the list of cases has it."""
+    """Return what the list of cases shows of a case: id, node id and the truncated question."""
     return {"id": case.id, "nodeid": nodeid, "question": truncate(case.question, LISTED_CHARACTERS)}

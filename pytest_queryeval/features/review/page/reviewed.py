@@ -1,7 +1,7 @@
 """What is reviewed on the page: golds, and the answers of an audit.
 
-Golds are cases in the order of their ranking, and decisions on them go to the review files. Of the answers of an audit,
-a reviewer judges each by its question, and sees no gold, verdict or system.
+Golds are cases in the order of their ranking; decisions on them go to the review files. An answer of an audit is judged
+by its question alone: the reviewer sees no gold, verdict or system.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class GoldCase:
 
 
 class GoldReview(ReviewTask[GoldCase]):
-    """Review of the golds of ranked cases, which have their suites by node id.
+    """Review of the golds of ranked cases; `suites` are keyed by the node ids of cases.
 
     Raise `NoReviewFileError` for a suite that names no review file.
     """
@@ -87,7 +87,7 @@ class GoldReview(ReviewTask[GoldCase]):
     def overview(self, reviewer: str) -> JsonObject:
         """Return all cases, each with the last decision of this reviewer and whether reviewers disagree on it.
 
-        Raise `CaseError` for a damaged line of a review file.
+        The review files are read again. Raise `CaseError` for an invalid line.
         """
         # Copies read their files again.
         reviews_now = {gold_case.reviews: replace(gold_case.reviews) for gold_case in self.cases}
@@ -109,7 +109,7 @@ class GoldReview(ReviewTask[GoldCase]):
         return {"choices": GOLD_CHOICES, "cases": cases}
 
     def case(self, place: int) -> JsonObject:
-        """Return the question, the schema, the golds, and the other answers with those who gave them."""
+        """Return the question, the schema, the golds, and the other answers with the systems that gave them."""
         gold_case = self.at(place)
         ranked, case = gold_case.ranked, gold_case.case
         runs_as_gold = ranked.case.settings.gold_source is None  # else answers are by queries of another database
@@ -137,7 +137,7 @@ class GoldReview(ReviewTask[GoldCase]):
         }
 
     def decisions(self, place: int) -> JsonObject:
-        """Return the decisions of reviewers who disagree, none if all agree; raise the errors of `overview`."""
+        """Return the current decisions of reviewers who disagree, else nothing; raise the errors of `overview`."""
         gold_case = self.at(place)
         decisions = replace(gold_case.reviews).of_case(gold_case.name, gold_case.digest)
         current, _ = current_decisions(decisions, gold_case.digest)
@@ -145,7 +145,10 @@ class GoldReview(ReviewTask[GoldCase]):
         return {"decisions": shown if disagree(current) else []}
 
     def answer(self, place: int, request: JsonObject) -> JsonObject:
-        """Run a `gold` by its place, an `item` of `answers`, or a `query` that was written."""
+        """Run what the request contains: the index of a `gold`, an `item` of `answers`, or the text of a `query`.
+
+        The result is the compared answer, with the item to append. Raise `ReportError` for another request.
+        """
         case, item = self.at(place).case, request.get("item")
         match request:
             case {"gold": int(at)} if at in range(len(case.golds)):
@@ -160,9 +163,9 @@ class GoldReview(ReviewTask[GoldCase]):
         return {**shown_answer(self.compare(content, case)), "item": item}
 
     def line(self, place: int, decision: JsonObject) -> tuple[Path, JsonObject]:
-        """Return the review file of a reviewer, and a decision as a line of it.
+        """Return the review file of a reviewer, and a decision as an object for a line.
 
-        Raise `ReportError` or `CaseError` for a decision that a suite could not be read with.
+        Raise `ReportError` or `CaseError` for a decision with which the suite could not be read.
         """
         gold_case, answers = self.at(place), decision.get("answers", [])
         if not isinstance(answers, list):
@@ -206,7 +209,7 @@ def _shown_decision(decision: GoldDecision) -> Mapping[str, JsonValue]:
 
 
 def _contents(items: Sequence[JsonValue], case: Case) -> list[QueryOrAnswer]:
-    """Return items of `answers` as answers to a case; raise `CaseError` for one that is none."""
+    """Return items of `answers` as golds of a case; raise `CaseError` for an invalid item."""
     return [answer.as_gold(case) for answer in read_answers(parse_json(json.dumps(items), file_at("answers"), line=0))]
 
 
@@ -223,9 +226,9 @@ class DrawnAnswer:
 
 
 class AuditReview(ReviewTask[DrawnAnswer]):
-    """Review of the answers in an audit file; their suites are below the current folder.
+    """Review of the answers in an audit file, whose suites are below the current folder.
 
-    Raise `CaseError` for a damaged line, `ReportError` for a missing case and for a suite elsewhere, and `SuiteError`
+    Raise `CaseError` for an invalid line, `ReportError` for a missing case and for a suite elsewhere, and `SuiteError`
     for a suite that cannot be read.
     """
 
@@ -248,7 +251,7 @@ class AuditReview(ReviewTask[DrawnAnswer]):
         super().__init__(cases)
 
     def overview(self, reviewer: str) -> JsonObject:
-        """Return all answers with the last judgement of this reviewer; raise `CaseError` for a damaged line."""
+        """Return all answers with the last judgement of this reviewer; raise `CaseError` for an invalid line."""
         judgements = read_audit(self._path).judgements
         cases = []
         for answer in self.cases:
@@ -270,7 +273,10 @@ class AuditReview(ReviewTask[DrawnAnswer]):
         return {**self.facts(answer.case, answer.name.nodeid), "golds": [], "answers": [shown]}
 
     def answer(self, place: int, request: JsonObject) -> JsonObject:
-        """Run the query of the answer; of a table whose first rows only are known, say how many there are."""
+        """Return the answer to judge: run its query, or show its stored table.
+
+        If only the first rows of a table are stored, the result says how many rows there were.
+        """
         drawn = self.at(place)
         query, table = drawn.prediction.get("query"), drawn.prediction.get("table")
         if query is None and table is not None:
@@ -285,7 +291,7 @@ class AuditReview(ReviewTask[DrawnAnswer]):
         return {"predicted": predicted, "outcome": "", "message": ""}
 
     def line(self, place: int, decision: JsonObject) -> tuple[Path, JsonObject]:
-        """Return the audit file, and a judgement as a line of it; raise `ReportError` for one that is none."""
+        """Return the audit file, and a judgement as an object for a line; raise `ReportError` for an unknown one."""
         answer, judgement = self.at(place), decision.get("decision")
         if judgement not in JUDGEMENTS:
             raise ReportError(f"a judgement is {', '.join(JUDGEMENTS)}")

@@ -1,7 +1,7 @@
-"""The server of the page: on loopback only, and only for those who have the token of its address.
+"""The server of the page: on loopback only, and only for people who have the token of its address.
 
 The token moves from the address into a cookie. `Host` must be a loopback name, so that no other name can be made to
-lead here, and `Origin` must be the page itself, so that no other page can decide anything.
+lead here. `Origin` must be the page itself, so that no other page can make decisions.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ HEADERS = (
 
 
 class Guard:
-    """Refuses requests that do not come from the page, or from somebody who has the token."""
+    """Passes requests to the application only if they come from the page and have the token."""
 
     def __init__(self, app: ASGIApp, *, token: str, cookie: str) -> None:
         self._app = app
@@ -77,7 +77,7 @@ class Guard:
         await answer(scope, receive, send_with_headers)
 
     def _refusal(self, request: Request) -> Response | None:
-        """Return the response to a request that must not pass; None for a request from the page."""
+        """Return a refusal, or the redirect that sets the cookie; None for a request that may pass."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         name = ""
         with suppress(ValueError):
@@ -100,36 +100,39 @@ class Guard:
 
 
 def application(review: ReviewTask[Any], page: str, *, token: str, port: int) -> Starlette:
-    """Return the application of the page, whose HTML is `page`, on a port."""
+    """Return the application that serves the HTML `page` and answers its requests from `review`.
+
+    `port` distinguishes the cookies of several servers.
+    """
 
     async def show_page(_: Request) -> Response:
         return HTMLResponse(page)
 
     async def list_cases(request: Request) -> Response:
-        return await _json(review.overview, request.query_params.get("reviewer", ""))
+        return await _json_response(review.overview, request.query_params.get("reviewer", ""))
 
     async def show_case(request: Request) -> Response:
-        return await _json(review.case, _place(request))
+        return await _json_response(review.case, _case_index(request))
 
     async def show_decisions(request: Request) -> Response:
-        return await _json(review.decisions, _place(request))
+        return await _json_response(review.decisions, _case_index(request))
 
     running_queries = 0
 
     async def run_query(request: Request) -> Response:
         nonlocal running_queries
-        body = await _body(request)
+        body = await _json_body(request)
         if running_queries == MAX_QUERIES:
             problem = f"{MAX_QUERIES} queries are running: try again when one of them has ended"
             return JSONResponse({"problem": problem}, 503)
         running_queries += 1
         try:
-            return await _json(review.answer, _place(request), body)
+            return await _json_response(review.answer, _case_index(request), body)
         finally:
             running_queries -= 1
 
     async def decide(request: Request) -> Response:
-        return await _json(review.append, _place(request), await _body(request))
+        return await _json_response(review.append, _case_index(request), await _json_body(request))
 
     return Starlette(
         routes=[
@@ -142,26 +145,26 @@ def application(review: ReviewTask[Any], page: str, *, token: str, port: int) ->
         ],
         # A cookie belongs to all ports of a name.
         middleware=[Middleware(Guard, token=token, cookie=f"queryeval-review-{port}")],
-        exception_handlers={QueryEvalError: _problem, OSError: _problem},
+        exception_handlers={QueryEvalError: _problem_response, OSError: _problem_response},
     )
 
 
-def _place(request: Request) -> int:
-    """Return the place of the case that a path names; a path of which it is no number has no page."""
+def _case_index(request: Request) -> int:
+    """Return the index of the case in the path of a request; answer 404 if the path has no number."""
     place = request.path_params["place"]
     if not _PLACE.fullmatch(place):
         raise HTTPException(404)
     return int(place)
 
 
-async def _json(function: Callable[..., JsonObject | None], *arguments: object) -> Response:
-    """Call a function in a thread, for which the server's end does not wait; return its value as JSON, redacted."""
+async def _json_response(function: Callable[..., JsonObject | None], *arguments: object) -> Response:
+    """Call a function in a thread, for which the server's end does not wait; return its value as redacted JSON."""
     value = await anyio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return Response(utf8_safe(redact(text)).encode(), media_type="application/json")
 
 
-async def _body(request: Request) -> JsonObject:
+async def _json_body(request: Request) -> JsonObject:
     data = b""
     async for chunk in request.stream():
         data += chunk
@@ -176,8 +179,8 @@ async def _body(request: Request) -> JsonObject:
     return body
 
 
-async def _problem(_: Request, error: Exception) -> Response:
-    """Return the message of an error, as the page shows it."""
+async def _problem_response(_: Request, error: Exception) -> Response:
+    """Return the message of an error as JSON for the page, with status 409."""
     problems = error.problems if isinstance(error, SuiteError) else (error,)
     text = "; ".join(map(str, problems))
     if isinstance(error, OSError):
@@ -187,9 +190,9 @@ async def _problem(_: Request, error: Exception) -> Response:
 
 
 def serve(review: ReviewTask[Any], page: str, *, port: int | None, tell: Callable[[str], None]) -> None:
-    """Serve the page until Ctrl-C or SIGTERM; `tell` gets its address. Without a port it is USUAL_PORT, or a free one.
+    """Serve the page until Ctrl-C or SIGTERM; `tell` is called with its address, which contains the token.
 
-    Raise `ReportError` if the port is taken.
+    Without a `port`, it is USUAL_PORT, or a free port. Raise `ReportError` if the port is taken or invalid.
     """
     listener = None
     if port is None:
