@@ -32,16 +32,16 @@ _tell = notifier("check")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the suites and how they are checked."""
+    """Add the command's arguments: the suites, and how they are checked."""
     parser.add_argument("path", type=Path, metavar="PATH", help="a suite file, or a folder with suites")
     parser.add_argument("--no-run", action="store_true", help="run no queries: only rules that read the suites")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Check, and return what was found; 1 if there is an error, with `--strict` also for a warning, else 0.
+    """Check the suites, and return the findings; the status is 1 if there is an error, or with `--strict` a warning.
 
-    Raise `SuiteError` for suites that cannot be read.
+    Otherwise it is 0. Raise `SuiteError` for suites that cannot be read.
     """
     suites, left_out = read_suites(arguments.path, check_files=True)
     for why in left_out:
@@ -74,16 +74,16 @@ def run(arguments: argparse.Namespace) -> Result:
     return Result(
         status=FOUND if levels["error"] or (arguments.strict and findings) else OK,
         lines=[*lines, summary],
-        data={"findings": [*map(_data, findings)], "summary": dict(sorted(rules.items()))},
+        data={"findings": [*map(_finding_json, findings)], "summary": dict(sorted(rules.items()))},
     )
 
 
 def _gold_findings(
     cases: Sequence[CaseLevels], columns: dict[CaseLevels, set[str]], *, run_queries: bool
 ) -> Iterator[Finding]:
-    """Yield the findings of all golds, and add the names of their columns to `columns`.
+    """Yield the findings of all golds, and add the names of their columns in lower case to `columns`.
 
-    A source that cannot answer is one finding, for the cases of all its golds.
+    Cases that are skipped or withdrawn are left out. A source that cannot answer gives one finding for all its cases.
     """
     faults: dict[str, list[CaseLevels]] = defaultdict(list)
     to_check = [levels for levels in cases if levels.case.skip is None and not levels.case.withdrawal]
@@ -107,8 +107,8 @@ def _gold_findings(
         )
 
 
-def _data(finding: Finding) -> dict[str, object]:
-    """Return a finding as `--json` prints it."""
+def _finding_json(finding: Finding) -> dict[str, object]:
+    """Return a finding as the object that `--json` prints."""
     return {
         "rule": finding.rule,
         "level": finding.level,

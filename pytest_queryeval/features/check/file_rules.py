@@ -1,4 +1,4 @@
-"""The rule on the files below a folder: suites that pytest does not collect, by their folder or by their name."""
+"""The rule on files below a folder: suites that pytest does not collect, because of their folder or their name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _LINE_KEYS = re.compile(r'"(id|gold|gold_any|gold_table|gold_file|question)"\s*:
 
 
 def uncollected_suites(checked: Suites) -> Iterator[Finding]:
-    """Find suites that pytest does not collect: in folders such as `dist`, and without the suffix of a suite."""
+    """Yield findings about suites in folders that pytest skips, such as `dist`, and files that should be named as one.
+
+    Yield nothing if only a part of a folder is checked.
+    """
     if checked.folder is None:
         return
     patterns = () if _sets_norecursedirs(checked.root) else NORECURSEDIRS
@@ -55,7 +58,7 @@ def uncollected_suites(checked: Suites) -> Iterator[Finding]:
 
 
 def _files_below(folder: Path, patterns: Collection[str]) -> Iterator[Path]:
-    """Yield the files below a folder, without folders that are hidden, are skipped, or have Python environments."""
+    """Yield the files below a folder, except in hidden folders, skipped folders, and Python environments."""
     for parent, folders, names in os.walk(folder):
         if "pyvenv.cfg" in names:
             folders.clear()
@@ -77,7 +80,7 @@ def _sets_norecursedirs(root: Path) -> bool:
 
 
 def _suite_name(path: Path) -> str:
-    """Return the name that a file would have as a suite, if its content is one; else nothing."""
+    """Return the name that a file needs to be collected as a suite; empty if its content is not that of a suite."""
     match = _NAME.fullmatch(path.name)
     if match is None or path.name.lower() in (FOLDER_FILE, "queryeval.yml") or path.name.startswith("."):
         return ""

@@ -1,6 +1,7 @@
-"""The rules on golds: each yields a message, with its remedy, for what it finds wrong with one gold and its answer.
+"""The rules on golds: each rule yields messages, with remedies, about what is wrong with a gold and its answer.
 
-Of SPARQL queries they ask the triple patterns one by one, and of SQL queries the texts that columns are compared with.
+For SPARQL queries the triple patterns are asked one by one, and for SQL queries the texts that columns are compared
+with.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ _DIGITS = re.compile(r"\d+")
 
 
 def run_golds(case: Case, session: Session, *, run_queries: bool = True) -> Iterator[GoldRun]:
-    """Run the golds of a case one by one, where golds run; without `run_queries`, only stated answers are read.
+    """Yield the golds of a case after running them one by one on the source of golds.
 
-    Raise `SourceError` if the source does not answer.
+    Without `run_queries`, only stated answers are read. Raise `SourceError` if the source does not answer.
     """
     case = case.on_gold_source
     for index, content in enumerate(case.golds):
@@ -64,14 +65,14 @@ def run_golds(case: Case, session: Session, *, run_queries: bool = True) -> Iter
 
 @dataclass(frozen=True, kw_only=True)
 class GoldRun:
-    """A gold of a case with its answer."""
+    """A gold of a case, with the execution that gave its answer."""
 
     case: Case
-    """The case with the source of golds as its source."""
+    """The case, with the source of golds as its source."""
     index: int
     """The position of the gold, from 0."""
     execution: Execution | None
-    """None if queries are not run."""
+    """None if queries are not run and the gold is a query."""
     session: Session
 
     @property
@@ -86,18 +87,18 @@ class GoldRun:
 
     @property
     def location(self) -> Location:
-        """The place of the gold."""
+        """The place of the gold in its suite; that of the case if it has none."""
         return self.content.location or self.case.location
 
     @property
     def query(self) -> str | None:
-        """The query of the gold as it was run, if it is one that a source runs."""
+        """The query of the gold as it was run; None if no source runs it."""
         query = self.content.query if self.execution is None else self.execution.query
         return query if self.kind.has_queries and self.case.settings.source is not None else None
 
     @property
     def is_remote(self) -> bool:
-        """Whether a service runs the gold, and no files are read."""
+        """Whether a service runs the gold, and not a local file."""
         source = self.case.settings.source
         return source is not None and not is_local(source)
 
@@ -108,25 +109,25 @@ class GoldRun:
 
     @property
     def table(self) -> Table | None:
-        """The answer, if it is a table."""
+        """The gold answer if it is a table, else None."""
         return None if self.execution is None else self.execution.table
 
     @property
     def change(self) -> AddedAnswer | None:
-        """The answer, if it is what statements changed."""
+        """The gold answer if it is what statements changed, else None."""
         answer = None if self.execution is None else self.execution.answer
         return answer if self.writes and isinstance(answer, AddedAnswer) else None
 
     @property
     def compared_table(self) -> Table | None:
-        """The columns of the table that are compared; None if the case names columns that it does not have."""
+        """The compared columns of the gold answer; None if it is no table or lacks a column that the case names."""
         with suppress(QueryEvalError):
             return None if self.table is None else project(self.table, self.case.settings.policy.gold_columns)
         return None
 
     @cached_property
     def scoring(self) -> Scoring | None:
-        """The scores of the gold as a prediction; None if it has no answer that can be compared."""
+        """The scoring of the gold answer as a prediction; None if there is no answer that can be compared."""
         if self.execution is None or self.execution.error or (self.table is not None and self.compared_table is None):
             return None
         return self.scoring_of(
@@ -134,7 +135,7 @@ class GoldRun:
         )
 
     def scoring_of(self, predicted: Execution) -> Scoring:
-        """Return the scores of an execution as a prediction."""
+        """Return the scoring of an execution as the prediction of this case."""
         assert self.execution is not None
         prediction = Prediction(self.content, predictor="gold")
         return Scoring(self.case, self.execution, predicted, prediction, self.session)
@@ -144,19 +145,19 @@ class GoldRun:
         return self.session.execute_cached(QueryOrAnswer(query=query), self.case, is_derived=True).table
 
     def asks(self, query: str) -> bool:
-        """Return whether an ASK query is true on the source of the case; false where it fails."""
+        """Return whether an ASK query is true on the source of the case; False if it fails."""
         answer = self.run(query)
         return answer is not None and answer.rows[0][0] is True
 
 
 def gold_fails(gold: GoldRun) -> Iterator[str]:
-    """Find golds that do not run: the case would end in an error, whatever is predicted."""
+    """Yield a message if the gold query does not run: the case would end in an error, whatever is predicted."""
     if gold.execution is not None and gold.execution.error is not None and gold.query is not None:
         yield str(gold_error(gold.execution.error, gold.case, gold.index, gold.session))
 
 
 def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
-    """Find golds that would miss a requested metric if they were predicted, so that no prediction can be right."""
+    """Yield a message for each requested metric that the gold answer itself misses, so that nothing can be right."""
     if gold.scoring is None:
         return
     for name in gold.case.settings.requested_metrics:
@@ -184,7 +185,7 @@ def gold_not_equal_to_itself(gold: GoldRun) -> Iterator[str]:
 
 
 def expectation_not_met(gold: GoldRun) -> Iterator[str]:
-    """Find expectations that gold's own answer does not meet, so that no answer can be right."""
+    """Yield a message for each expectation that the gold answer does not meet, so that no answer can be right."""
     if gold.compared_table is None:
         return
     policy, table = gold.case.settings.policy, gold.compared_table
@@ -195,9 +196,9 @@ def expectation_not_met(gold: GoldRun) -> Iterator[str]:
 
 
 def unknown_column(gold: GoldRun) -> Iterator[str]:
-    """Find columns under `gold_columns` that gold's answer does not have, or has several times.
+    """Yield messages for `gold_columns` that the gold answer lacks or has several times.
 
-    Also columns that keys of features name and the source does not have.
+    Yield messages too for columns that keys of features name and the source does not have.
     """
     if gold.writes and gold.execution is not None and gold.index == 0:
         for name, value in gold.case.extra.items():
@@ -211,7 +212,7 @@ def unknown_column(gold: GoldRun) -> Iterator[str]:
 
 
 def out_of_scope(gold: GoldRun) -> Iterator[str]:
-    """Find golds that read what the `scope` of their case excludes, and names there that the source does not have."""
+    """Yield messages about what the gold query reads outside its case's `scope`, and about unknown names in there."""
     scope = gold.case.settings.scope
     if scope is None or gold.case.settings.gold_source is not None:
         return
@@ -230,7 +231,10 @@ def out_of_scope(gold: GoldRun) -> Iterator[str]:
 
 
 def gold_empty(gold: GoldRun) -> Iterator[str]:
-    """Find golds without rows, or without changes: any query that returns or changes nothing passes."""
+    """Yield a message if the gold answer has no rows or changes: any query that returns or changes nothing passes.
+
+    Cases with `allow_empty` are left out.
+    """
     if gold.change is not None and not gold.change.as_table().rows and not gold.case.allow_empty:
         remedy = "fix it, or write `allow_empty: true`"
         yield f"the gold query changes and returns nothing, so any statement that does neither passes: {remedy}"
@@ -241,7 +245,7 @@ def gold_empty(gold: GoldRun) -> Iterator[str]:
 
 
 def gold_slow(gold: GoldRun) -> Iterator[str]:
-    """Find golds that take more than half of `timeout`: on a busy machine they will not end in time."""
+    """Yield a message if the gold query takes more than half of `timeout`: on a busy machine it may not end in time."""
     timeout = gold.case.settings.timeout
     if gold.table is not None and gold.execution is not None and gold.execution.seconds > timeout / 2:
         yield (
@@ -251,9 +255,9 @@ def gold_slow(gold: GoldRun) -> Iterator[str]:
 
 
 def gold_unstable(gold: GoldRun) -> Iterator[str]:
-    """Find golds that answer differently when they run again, so that the right query may fail.
+    """Yield a message if the gold query answers differently when it runs again, so that the right query may fail.
 
-    One that takes random values runs several times, since it may answer alike by chance.
+    A query that takes random values runs several times, because it may answer alike by chance.
     """
     if gold.query is None or (gold.compared_table is None and gold.change is None):
         return
@@ -269,7 +273,7 @@ def gold_unstable(gold: GoldRun) -> Iterator[str]:
 
 
 def limit_tie(gold: GoldRun) -> Iterator[str]:
-    """Find a LIMIT that cuts through different rows that tie: a wrong query may be right by chance."""
+    """Yield messages if a LIMIT cuts through different rows that tie: a wrong query may be right by chance."""
     if gold.table is None or gold.compared_table is None or gold.query is None:
         return
     plan = gold.kind.order_plan(gold.query, gold.table, gold.case)
@@ -295,7 +299,7 @@ def limit_tie(gold: GoldRun) -> Iterator[str]:
 
 
 def open_choice(gold: GoldRun) -> Iterator[str]:
-    """Find golds that leave their answer open below the top level: two answers that the query may give differ."""
+    """Yield a message if the gold query leaves its answer open below the top level, and two possible answers differ."""
     if gold.query is None or gold.compared_table is None or gold.writes:
         return
     query = gold.kind.open_query(gold.query, gold.case, lambda: gold.session.schema(gold.case))
@@ -312,9 +316,9 @@ def open_choice(gold: GoldRun) -> Iterator[str]:
 
 
 def _differing_rows(gold: GoldRun, queries: Sequence[str]) -> tuple[str, ...] | None:
-    """Return a row that only the answer to each of two of the queries has, as text; none if all answers are equal.
+    """Return, as text, a row of each of two answers that the other answer lacks; empty if all answers are equal.
 
-    None if there are no two queries, or one of them cannot be run.
+    None if there are fewer than two queries, or one of them cannot be run.
     """
     policy = replace(gold.case.settings.policy, row_order="ignore")
     answers = [gold.run(query) for query in queries]
@@ -336,7 +340,7 @@ def _differing_rows(gold: GoldRun, queries: Sequence[str]) -> tuple[str, ...] | 
 
 
 def text_order(gold: GoldRun) -> Iterator[str]:
-    """Find ORDER BY on texts that are all numbers and sort in another order: '10' comes before '9'."""
+    """Yield a message if ORDER BY sorts texts that are all numbers in another order: '10' comes before '9'."""
     if gold.table is None or gold.query is None:
         return
     keys = gold.kind.sort_key_query(gold.query, gold.table, gold.case)
@@ -365,7 +369,7 @@ def _as_text(cell: Cell) -> str | None:
 
 
 def constant_result(gold: GoldRun) -> Iterator[str]:
-    """Find golds that read nothing, or answer the same over empty tables: a constant would pass."""
+    """Yield a message if the gold query reads no data, or answers the same over empty tables: a constant would pass."""
     if gold.query is None or gold.writes:
         return
     if gold.kind.reads_no_data(gold.query, gold.case.settings.dialect):
@@ -389,7 +393,7 @@ def constant_result(gold: GoldRun) -> Iterator[str]:
 
 
 def unknown_term(gold: GoldRun) -> Iterator[str]:
-    """Find SPARQL golds that name what the data does not have, so that a pattern of theirs has no solution."""
+    """Yield a message for each term of a SPARQL gold that the data lacks, so that its pattern has no solution."""
     if gold.table is None or gold.query is None:
         return
     for term in gold.session.unknown_terms(gold.query, gold.case) or ():
@@ -397,7 +401,7 @@ def unknown_term(gold: GoldRun) -> Iterator[str]:
 
 
 def lost_answer(gold: GoldRun) -> Iterator[str]:
-    """Find SPARQL golds to which an endpoint answers nothing, though it has solutions for each of their patterns."""
+    """Yield messages if an endpoint finds nothing for a SPARQL gold, though something for all its patterns."""
     if gold.table is None or gold.table.rows or gold.query is None or not gold.is_remote or gold.kind.name != "sparql":
         return
     source = gold.case.settings.source
@@ -418,7 +422,7 @@ def lost_answer(gold: GoldRun) -> Iterator[str]:
 
 
 def cut_answer(gold: GoldRun) -> Iterator[str]:
-    """Find golds on services without LIMIT whose rows are a round number, at which the service may cut answers."""
+    """Yield a message if a service's answer to a gold without LIMIT has a round number of rows, and may be cut."""
     if gold.table is None or gold.query is None or not gold.is_remote:
         return
     rows = len(gold.table.rows)
@@ -430,7 +434,7 @@ def cut_answer(gold: GoldRun) -> Iterator[str]:
 
 
 def moving_gold(gold: GoldRun) -> Iterator[str]:
-    """Find golds that read the current date or time: their answers change although the data do not."""
+    """Yield a message if the gold query reads the current date or time: its answer changes without the data."""
     if gold.query is not None and (reading := gold.kind.reads_clock(gold.query, gold.case.settings.dialect)):
         clock = f"the current date or time ({one_line(reading, READING_CHARACTERS)})"
         yield f"the gold query reads {clock}: write the date that is meant"
@@ -438,18 +442,19 @@ def moving_gold(gold: GoldRun) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class RequiredPattern:
-    """A triple pattern that every solution of a query has."""
+    """A triple pattern that every solution of a query matches."""
 
     text: str
     query: str
-    """Asks for a solution of the pattern."""
+    """An ASK query that is true if the pattern has a solution."""
     shorter: str
-    """The pattern without steps of its path that may be left out, whose solutions are among its own; may be empty."""
+    """The pattern without optional steps of its path, whose solutions it includes; empty if there are no such steps."""
     shorter_query: str
+    """The ASK query for `shorter`."""
 
 
 def required_patterns(query: str, prefixes: Mapping[str, str]) -> Iterator[RequiredPattern]:
-    """Yield the required triple patterns of a query; none for one that cannot be read."""
+    """Yield the required triple patterns of a query; nothing if the query cannot be read."""
     try:
         tree = read_tree(query, prefixes)
     except UnreadableError:
@@ -473,7 +478,10 @@ def _written(pattern: Triple) -> str:
 
 
 def _without_optional_steps(path: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a path without its steps with `*` or `?`; as it is where it has parentheses, `|`, or no other step."""
+    """Return a path without steps that end in `*` or `?`.
+
+    The path is unchanged if it has parentheses, `|`, `!` or `^`, or if all steps are optional.
+    """
     if not {"(", "|", "!", "^"}.isdisjoint(path):
         return path
     steps = "".join(f" {part} " for part in path).split(" / ")
@@ -483,7 +491,7 @@ def _without_optional_steps(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def value_not_in_data(gold: GoldRun) -> Iterator[str]:
-    """Find texts that the compared column does not have, but does in other letter case, spacing or spelling."""
+    """Yield a message for each compared text that its column has only in other letter case, spacing or spelling."""
     if gold.table is None or gold.query is None or gold.kind.name != "sql":
         return
     from pytest_queryeval.languages.sql.compared_texts import MAX_VALUES, compared_texts
@@ -517,7 +525,10 @@ def value_not_in_data(gold: GoldRun) -> Iterator[str]:
 
 
 def _is_respelling(text: str, value: object) -> bool:
-    """Return whether a value differs from a text in marks, blanks and accents only, or in one letter of a long text."""
+    """Return whether a value equals a text except for punctuation, spaces, letter case and accents, or one letter.
+
+    One letter may differ only in texts of at least MIN_LETTERS with the same numbers.
+    """
     if not isinstance(value, str):
         return False
     word, other_word = _letters(text), _letters(value)
@@ -534,7 +545,7 @@ def _letters(text: str) -> str:
 
 
 def _differ_in_one_letter(first: str, second: str) -> bool:
-    """Return whether one letter more, less or other makes one text of the other.
+    """Return whether two texts are equal up to one letter that is added, left out or changed.
 
     >>> _differ_in_one_letter("germany", "germny"), _differ_in_one_letter("germany", "gernamy")
     (True, False)
@@ -567,14 +578,14 @@ GOLD_RULES: Mapping[str, GoldRule] = {
 
 
 def findings_of(gold: GoldRun, rules: Collection[str] = GOLD_RULES) -> Iterator[Finding]:
-    """Yield what some of the rules, by default all, find wrong with a gold; raise `SourceError` as its source does."""
+    """Yield the findings of the given rules on a gold; raise `SourceError` if the source does not answer."""
     for rule in rules:
         for message in GOLD_RULES[rule](gold):
             yield case_finding(rule, gold.case, message, gold.location)
 
 
 def check_golds(case: Case, session: Session, rules: Collection[str]) -> Iterator[Finding]:
-    """Yield what some of the rules find wrong with the golds of a case; rules on other things find nothing.
+    """Yield the findings of the given rules on all golds of a case; names of other rules are ignored.
 
     Raise `SourceError` if the source does not answer.
     """

@@ -1,4 +1,4 @@
-"""The rules on suites as a whole: settings and sources that no case uses, questions and golds that occur twice."""
+"""The rules on suites as a whole: settings and sources that no case uses, and repeated questions and golds."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ from pytest_queryeval.text.formatting import pluralize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """A mapping with settings."""
+    """A mapping with settings in a file, and the cases that it applies to."""
 
     node: Node
     cases: Sequence[CaseLevels]
-    """The cases below it."""
+    """The cases below this level, to which its settings apply."""
     path: tuple[Node, ...]
-    """The levels from the top down to it."""
+    """The levels from the top down to this level, which is the last."""
 
     def nearer(self, case: CaseLevels) -> tuple[Node, ...]:
-        """Return the levels of a case that are nearer to it than this one."""
+        """Return the levels of a case that are nearer to the case than this level."""
         return case.all[len(self.path) :]
 
     def finding(self, rule: str, node: Node, message: str) -> Finding:
-        """Return a finding about a node of this level."""
+        """Return a finding about a node of this level, silenced if the level or a level above ignores the rule."""
         return Finding(
             rule=rule,
             location=node.location,
@@ -68,18 +68,18 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suites:
-    """The suites that are checked."""
+    """The suites that are checked, with what is known about their golds."""
 
     root: Path
-    """The root folder of a run of them."""
+    """The root folder of a run of these suites."""
     folder: Path | None
-    """The folder with all of them; None for a part of a folder, whose settings other suites may use."""
+    """The folder of all suites; None if only a part of a folder is checked, whose settings others may use."""
     cases: Sequence[CaseLevels]
     columns: Mapping[CaseLevels, Collection[str]]
-    """The names of the columns of gold in lower case, of cases whose golds are tables and known."""
+    """The columns of the golds of a case in lower case; only for cases whose golds are known tables."""
 
     def named_cases(self, cases: Iterable[CaseLevels]) -> Iterator[tuple[Case, str]]:
-        """Yield cases with the paths of their files relative to the root, by which gates name them."""
+        """Yield each case with the path of its file relative to the root, by which gates name it."""
         for levels in cases:
             yield levels.case, self.relative_path(levels.case.location.path)
 
@@ -88,7 +88,7 @@ class Suites:
         return Path(os.path.relpath(path, self.root)).as_posix()
 
     def levels(self) -> Iterator[Level]:
-        """Yield every level all of whose cases are known."""
+        """Yield every level for which all cases below it are known."""
         below: dict[Hashable, list[CaseLevels]] = {}
         nodes_above: dict[Hashable, tuple[Node, ...]] = {}
         for case in self.cases:
@@ -108,7 +108,7 @@ SuiteRule: TypeAlias = Callable[[Suites], Iterator[Finding]]
 
 
 def stale_setting(suites: Suites) -> Iterator[Finding]:
-    """Find keys, options and thresholds that no case below can use."""
+    """Yield a finding for each key, option or threshold that has no effect on any case below."""
     for level in suites.levels():
         for path, node in settings_of(level.node):
             reasons: dict[str, None] = {}
@@ -127,7 +127,7 @@ def stale_setting(suites: Suites) -> Iterator[Finding]:
 
 
 def _stale_variants(suites: Suites) -> Iterator[Finding]:
-    """Find `variants` of sources on which no case below can run."""
+    """Yield a finding for each source with `variants` on which no case below can run."""
     files = {level.node.location.path for level in suites.levels()}
     reasons: dict[Location, dict[str, str]] = {}  # with why the rule is ignored
     for levels in suites.cases:
@@ -143,7 +143,7 @@ def _stale_variants(suites: Suites) -> Iterator[Finding]:
 
 
 def _why_no_variants(source: Source, case: Case) -> str:
-    """Return why a case does not run on the variants of its source; empty if it may."""
+    """Return the reason why a case does not run on the variants of its source; empty if it may."""
     if case.settings.gold_source is not None:
         return "golds run on `gold_source`" if source is case.settings.source else "predictions run on `source`"
     if all(gold.query is None for gold in case.golds):
@@ -153,7 +153,7 @@ def _why_no_variants(source: Source, case: Case) -> str:
 
 
 def unused_ignores(suites: Suites, findings: Collection[Finding], rules: Collection[str]) -> Iterator[Finding]:
-    """Yield a finding for each of these rules that a level ignores although nothing was silenced for its reason."""
+    """Yield a finding for each of `rules` that a level ignores although its reason silenced no finding."""
     silenced = {(finding.rule, finding.silenced) for finding in findings}
     for level in suites.levels():
         ignored = entries(level.node).get("check")
@@ -165,7 +165,7 @@ def unused_ignores(suites: Suites, findings: Collection[Finding], rules: Collect
 
 
 def _why_stale(path: SettingPath, levels: CaseLevels, level: Node) -> str:
-    """Return why a setting of a level has no effect on a case; empty if it has one."""
+    """Return the reason why a setting of a level has no effect on a case; empty if it has an effect."""
     case, kind = levels.case, KINDS[levels.case.settings.kind]
     computed = {*case.settings.requested_metrics, *levels.gated}
     if why := why_unused(path, kind, criteria=case.criteria, computed=computed):
@@ -179,7 +179,7 @@ def _why_stale(path: SettingPath, levels: CaseLevels, level: Node) -> str:
 
 
 def unknown_column(suites: Suites) -> Iterator[Finding]:
-    """Find columns with their own tolerance that no gold below has."""
+    """Yield a finding for each column with its own tolerance that no gold answer below has."""
     for level in suites.levels():
         column_names = [suites.columns[case] for case in level.cases if case in suites.columns]
         for path, node in settings_of(level.node) if column_names else ():
@@ -192,7 +192,7 @@ def unknown_column(suites: Suites) -> Iterator[Finding]:
 
 
 def unknown_where(suites: Suites) -> Iterator[Finding]:
-    """Find values in the `where` of gates that no case below their folder has."""
+    """Yield a finding for each value in the `where` of a gate that no case below its folder has."""
     for level in suites.levels():
         gates = entries(level.node).get("gates")
         known_values: dict[str, set[str]] = {}
@@ -206,7 +206,7 @@ def unknown_where(suites: Suites) -> Iterator[Finding]:
 
 
 def _conditions_of(gates: Node) -> Iterator[tuple[str, Node]]:
-    """Yield the groups that gates name, with their values, also those under `not`."""
+    """Yield the groups that gates name and their values, including those under `not`."""
     for gate in items(gates):
         where = entries(gate).get("where")
         conditions = dict(entries(where)) if where is not None else {}
@@ -216,7 +216,7 @@ def _conditions_of(gates: Node) -> Iterator[tuple[str, Node]]:
 
 
 def unused_source(suites: Suites) -> Iterator[Finding]:
-    """Find named sources that no case below runs on."""
+    """Yield a finding for each named source that no case below runs on."""
     for level in suites.levels():
         source_nodes = entries(level.node).get("sources")
         used_sources = {(source.name, source.location) for case in level.cases for source in case.case.settings.sources}
@@ -227,7 +227,7 @@ def unused_source(suites: Suites) -> Iterator[Finding]:
 
 
 def nothing_required(suites: Suites) -> Iterator[Finding]:
-    """Find cases whose wrong answers decide nothing, and gates that limit only how good a system may be."""
+    """Yield findings for cases whose wrong answers decide nothing, and for gates that no bad system misses."""
     by_suite: dict[Path, list[CaseLevels]] = {}
     for levels in suites.cases:
         by_suite.setdefault(levels.suite.path, []).append(levels)
@@ -260,7 +260,7 @@ def nothing_required(suites: Suites) -> Iterator[Finding]:
 
 
 def _harmless_gates(suites: Suites, suite_files: Iterable[Suite]) -> list[tuple[Gate, Finding]]:
-    """Return the `harmless_gates` of the folders all of whose cases are known."""
+    """Return the `harmless_gates` of the folders for which all cases are known; empty for a part of a folder."""
     if suites.folder is None:
         return []
     folders = {folder.path: folder for suite in suite_files for folder in suite.folders}
@@ -270,15 +270,18 @@ def _harmless_gates(suites: Suites, suite_files: Iterable[Suite]) -> list[tuple[
 
 
 def _thresholds_of(levels: CaseLevels) -> Location:
-    """Return the place of the nearest thresholds of a case; that of the case if none are stated."""
+    """Return the place of a case's nearest thresholds; the place of the case if it has none."""
     nodes = [entries(level)["thresholds"] for level in levels.all if "thresholds" in entries(level)]
     return nodes[-1].location if nodes else levels.case.location
 
 
 def missing_question(suites: Suites) -> Iterator[Finding]:
-    """Find cases without a question that their system is asked; without a predictor, in tables only."""
+    """Yield findings for cases without a question that a predictor would be asked.
+
+    Without a predictor, only cases in tables count.
+    """
     cases_by_remedy: dict[tuple[Location, str], list[Case]] = {}
-    for levels in _to_run(suites):
+    for levels in _cases_to_run(suites):
         case, predictor = levels.case, levels.case.settings.predictor
         is_asked = case.row is not None if predictor is None else PREDICTORS[predictor.kind].calls
         if case.no_question and case.predicted is None and is_asked:
@@ -289,28 +292,31 @@ def missing_question(suites: Suites) -> Iterator[Finding]:
 
 
 def duplicate_question(suites: Suites) -> Iterator[Finding]:
-    """Find cases that ask the same as another one: text, evidence, conversation, source and schema are the same."""
+    """Yield a finding for each case with the question of an earlier case.
+
+    Text, evidence, conversation, source and schema have to be the same.
+    """
     first: dict[Hashable, CaseLevels] = {}
-    for levels in _to_run(suites):
+    for levels in _cases_to_run(suites):
         case = levels.case
         question = " ".join(case.question.split())
         if not question:
             continue
         messages = tuple((message.role, message.content) for message in case.conversation)
-        key = (_place(levels), question, " ".join(case.evidence.split()), messages)
+        key = (_queried_data(levels), question, " ".join(case.evidence.split()), messages)
         if (first_case := first.setdefault(key, levels)) is not levels:
             message = f"the question is that of {_case_name(first_case, levels)}: remove one, or ask for something else"
             yield case_finding("duplicate-question", levels.case, message)
 
 
 def duplicate_gold(suites: Suites) -> Iterator[Finding]:
-    """Find cases with another question and the gold query of another case, which then counts twice."""
+    """Yield a finding for each case with the gold query of an earlier case that has another question."""
     first: dict[Hashable, CaseLevels] = {}
-    for levels in _to_run(suites):
+    for levels in _cases_to_run(suites):
         case, kind = levels.case, KINDS[levels.case.settings.kind]
         queries = [gold.query for gold in case.golds if gold.query is not None and kind.has_queries]
         for text_ in dict.fromkeys(kind.normal_text(query, case.settings.gold_settings.dialect) for query in queries):
-            first_case = first.setdefault((_place(levels), text_), levels)
+            first_case = first.setdefault((_queried_data(levels), text_), levels)
             if first_case is not levels and first_case.case.question.split() != case.question.split():
                 name = _case_name(first_case, levels)
                 message = f"the gold query is that of {name}, which has another question: check both"
@@ -318,14 +324,14 @@ def duplicate_gold(suites: Suites) -> Iterator[Finding]:
                 break
 
 
-def _to_run(suites: Suites) -> Iterator[CaseLevels]:
-    """Yield the cases that are not skipped, each once: several suites may name the file of a case."""
+def _cases_to_run(suites: Suites) -> Iterator[CaseLevels]:
+    """Yield the cases that are not skipped, each once, even if several suites name the file of a case."""
     cases = {(levels.case.location, levels.case.id): levels for levels in suites.cases if levels.case.skip is None}
     yield from cases.values()
 
 
-def _place(levels: CaseLevels) -> Hashable:
-    """Return what a case's queries are about."""
+def _queried_data(levels: CaseLevels) -> Hashable:
+    """Return what identifies the data that a case's queries are about: kind, sources and schema."""
     case = levels.case
     return case.settings.kind, tuple(source.key for source in case.settings.sources), case.db_schema
 

@@ -1,4 +1,4 @@
-"""report.xlsx: cases and results of a run, next to the sheets of the Denodo AI SDK Evaluator and StatGPT."""
+"""The report report.xlsx: cases and results of a run, and the sheets of the Denodo AI SDK Evaluator and StatGPT."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from pytest_queryeval.reports import PLAIN, PUBLISHED, REQUESTED, ReportFormat
 
 
 def render_excel(report: Report, layout: str = REQUESTED) -> bytes:
-    """Return the workbook of a report: Cases, Run, Statistics, and by its layout the sheets of published evaluators."""
+    """Return the workbook of a report as an xlsx file: Cases, Run, Statistics, and sheets of published evaluators.
+
+    `layout` decides whether these last sheets are included.
+    """
     from pytest_queryeval.features.excel.workbook import workbook
 
     was_enabled = gc.isenabled()

@@ -1,4 +1,4 @@
-"""report.csv: a row for each case with all its scores, for pandas, DuckDB and spreadsheet programs."""
+"""The report report.csv: a row for each case with all its scores, for pandas, DuckDB and spreadsheet programs."""
 
 from __future__ import annotations
 
@@ -42,17 +42,19 @@ ANSWERS = {
 
 
 def render_csv(report: Report) -> bytes:
-    """Return CSV as in RFC 4180, in UTF-8.
+    """Return the report as CSV of RFC 4180 in UTF-8, with a header and a row for each case.
 
     There is no byte order mark, which readers take for a part of the first name; Excel has the workbook.
-    The header has PLACE, the groups, ANSWERS, those of `abstention_columns` and `step_columns`, TIMES, all metrics of
-    the run, and `field[PATH]` for the fields of JSON answers; a metric with the name of another column is `score_NAME`.
+
+    The columns are PLACE, the groups, ANSWERS, those of `abstention_columns` and `step_columns`, TIMES, all metrics of
+    the run, and `field[PATH]` for the fields of JSON answers. A metric with the name of another column is called
+    `score_NAME`. Texts that a spreadsheet would take for formulas are guarded.
     """
-    return b"".join(_parts(report))
+    return b"".join(_file_parts(report))
 
 
-def _parts(report: Report) -> Iterator[bytes]:
-    """Yield the file in parts, which are not all in memory at once."""
+def _file_parts(report: Report) -> Iterator[bytes]:
+    """Yield the file in parts, so that it is not in memory as a whole."""
     metrics = metric_names(report["cases"])
     fields = {f"field[{path}]": path for path in report.get("fields", {})}
     fields = excluding(fields, metrics)
@@ -84,4 +86,4 @@ def _parts(report: Report) -> Iterator[bytes]:
     yield file.getvalue().encode()
 
 
-CSV = ReportFormat(render=render_csv, write=lambda report, path: write_whole(path, _parts(report)))
+CSV = ReportFormat(render=render_csv, write=lambda report, path: write_whole(path, _file_parts(report)))

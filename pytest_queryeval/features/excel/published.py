@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The header of a column."""
+    """The header of a column, and the factor of its values."""
 
     text: str
     scale: int = 1
-    """100 where the evaluator writes percentages, since metrics are shares."""
+    """100 if the evaluator writes percentages; metrics are shares from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedColumn:
-    """A column of the sheets Details and Summary, for the first of the `metrics` that the run has."""
+    """A column of the sheets Details and Summary, which shows the first of `metrics` that the run has."""
 
     details: Heading
     summary: Heading
@@ -44,7 +44,7 @@ class PublishedColumn:
     counts_errors: bool = False
     """Whether cases in error count as 0 in the sheet Summary."""
     depends_on: Mapping[str, str] = field(default_factory=dict)
-    """By metrics that are 0 unless another one is 1, that other metric."""
+    """For a metric that is 0 unless an equality metric is 1, the equality metric."""
 
 
 RESULTS_MATCH = PublishedColumn(
@@ -95,9 +95,9 @@ OF_EVALUATORS = {name for column in DETAILS for name in column.metrics} - {
 
 
 def column_metric(column: PublishedColumn, names: Collection[str]) -> str | None:
-    """Return the metric of a run that a column shows; None if it stays empty.
+    """Return the metric that a column shows, among the metrics of a run; None if the column stays empty.
 
-    A metric that depends on an equality is shown only in a run that shows the same equality.
+    A metric that depends on an equality metric is shown only if the run shows the same equality metric.
     """
     return next((name for name in _candidates(column, names) if name in names), None)
 
@@ -109,18 +109,18 @@ def _candidates(column: PublishedColumn, names: Collection[str]) -> list[str]:
 
 
 def time_of(report: Report) -> str | None:
-    """Return the measure that is the time of a run: reported by the systems, else measured; None without one."""
+    """Return the measure for the time of predictions: reported by the systems, else measured; None if there is none."""
     names = ("metadata[total_execution_time]", "prediction_seconds")
     return next((name for name in names if name in report["measures"]), None)
 
 
 def details_note(column: PublishedColumn, report: Report) -> str:
-    """Return what a column of the sheet Details has in this run."""
+    """Return the note on what a column of the sheet Details shows in this run."""
     return _note(column, column.details, "", report)
 
 
 def summary_note(column: PublishedColumn, report: Report) -> str:
-    """Return what a column of the sheet Summary has in this run."""
+    """Return the note on what a column of the sheet Summary shows in this run."""
     errors = "with cases in error as 0 " if column.counts_errors else ""
     return _note(column, column.summary, f"the mean {errors}of ", report)
 
@@ -136,7 +136,7 @@ def _note(column: PublishedColumn, heading: Heading, prefix: str, report: Report
 
 
 def time_note(report: Report) -> str:
-    """Return what the columns of the sheet Summary for times have in this run."""
+    """Return the note on what the time columns of the sheet Summary show in this run."""
     name = time_of(report)
     if name is None:
         return "Mean Time (s), Time Std Dev: empty, because no prediction was timed."
@@ -168,13 +168,13 @@ COLUMNS = (
 
 
 def write_overview(sheet: Sheet, report: Report) -> int:
-    """Write the sheet, and return how many SDMX cases do not fit into it."""
+    """Write the sheet Overview of SDMX cases, and return how many of them do not fit."""
     cases = [case for case in report["cases"] if case["kind"] == SDMX]
     return sheet.table(COLUMNS, cases, printed=len(COLUMNS))
 
 
 def write_details(sheet: Sheet, report: Report) -> int:
-    """Write the sheet, and return how many cases do not fit into it."""
+    """Write the sheet Details, and return how many cases do not fit."""
     columns = [
         Column("Question ID", "id", width=28),
         Column("Difficulty", "difficulty"),
@@ -183,7 +183,7 @@ def write_details(sheet: Sheet, report: Report) -> int:
     ]
     for column in DETAILS:
         metric, heading = column_metric(column, report["metrics"]), column.details
-        read = _score(metric, heading.scale) if metric else lambda _: None
+        read = _score_reader(metric, heading.scale) if metric else lambda _: None
         style = "score" if heading.scale == 1 else "share"
         columns.append(Column(heading.text, read, style=style, note=details_note(column, report)))
     for name in TIMES:
@@ -193,7 +193,7 @@ def write_details(sheet: Sheet, report: Report) -> int:
     return sheet.table([*columns, *ADDED_COLUMNS, *abstention], report["cases"], printed=len(columns))
 
 
-def _score(metric: str, scale: int) -> Callable[[CaseReport], Any]:
+def _score_reader(metric: str, scale: int) -> Callable[[CaseReport], Any]:
     def read(case: CaseReport) -> Any:
         value = case["scores"].get(metric)
         return None if value is None else scale * value
@@ -245,9 +245,9 @@ MAX_LISTED = 200  # difficulties
 
 
 def write_summary(book: Workbook, sheet: Sheet, report: Report) -> None:
-    """Write the table by difficulty, its charts, and notes on what its columns and those of Details have."""
+    """Write the sheet Summary: the table by difficulty, its charts, and notes on the columns of Summary and Details."""
     levels = list(report["groups"]["difficulty"].items())[:MAX_LISTED]
-    rows = [*(_row(report, name, member) for name, member in levels), _row(report, TOTAL, report)]
+    rows = [*(_summary_row(report, name, member) for name, member in levels), _summary_row(report, TOTAL, report)]
     notes = {column.summary.text: summary_note(column, report) for column in DETAILS}
     notes |= {MEAN_TIME: time_note(report), TIME_STD: time_note(report)}
     styled_rows = [[(value, _style(header)) for header, value in zip(HEADER, values, strict=True)] for values in rows]
@@ -274,7 +274,7 @@ def write_summary(book: Workbook, sheet: Sheet, report: Report) -> None:
     )
     charts = (*CHARTS, mean_time, SIZES) if report["totals"]["cases"] else ()
     notes_row = insert_charts(book, [(table, chart) for chart in charts], row=next_row) + 1
-    sheet.set_up_page(sheet.notes(notes_row, _notes(report)), len(HEADER) - 1)
+    sheet.set_up_page(sheet.notes(notes_row, _summary_notes(report)), len(HEADER) - 1)
 
 
 def _style(header: str) -> str:
@@ -287,7 +287,7 @@ def _style(header: str) -> str:
     return "score" if header in (SOFT_F1.summary.text, VES.summary.text) else "count"
 
 
-def _row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
+def _summary_row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
     times = member["measures"].get(time_of(report) or "")
     statistics = _statistics_of(RESULTS_MATCH, report, member)
     return [
@@ -303,7 +303,7 @@ def _row(report: Report, name: str, member: GroupReport | Report) -> list[Cell]:
 
 
 def _mean(column: PublishedColumn, report: Report, member: GroupReport | Report) -> float | None:
-    """Return the mean of the metric of a column, in the unit of the column."""
+    """Return the mean of the metric that a column shows, in the unit of the column; None if there is no such metric."""
     statistics = _statistics_of(column, report, member)
     if statistics is None:
         return None
@@ -315,7 +315,7 @@ def _statistics_of(column: PublishedColumn, report: Report, member: GroupReport 
     return member["metrics"].get(column_metric(column, report["metrics"]) or "")
 
 
-def _notes(report: Report) -> Iterator[str]:
+def _summary_notes(report: Report) -> Iterator[str]:
     graded_count = sum(member["totals"]["cases"] for member in report["groups"]["difficulty"].values())
     yield "The metrics in the columns of the sheets Summary and Details, by their names in this project:"
     for column in DETAILS:

@@ -1,7 +1,7 @@
-"""The sheets Run and Statistics, on the run as a whole.
+"""The sheets Run and Statistics about the run as a whole.
 
-Run has the verdict, gates, the means of all metrics, outcomes by difficulty, the baseline and notes. Statistics has the
-metrics of the run, its SDMX cases, dimensions and groups; times, trials, Spider's table.
+Run has the verdict, gates, means of metrics, outcomes by difficulty, the baseline and notes. Statistics has metrics of
+the run, of SDMX cases, dimensions and groups; measures, trials, and Spider's table.
 """
 
 from __future__ import annotations
@@ -80,7 +80,10 @@ TitledTable: TypeAlias = tuple[str, Sequence[str], list[list[Cell]]]  # a title,
 
 
 def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> int:
-    """Write the comparison from a row on, and return the first row below it."""
+    """Write the comparison with the baseline from a row on, and return the first row below it.
+
+    Without a baseline nothing is written, and the row is returned.
+    """
     if not baseline:
         return row
     sheet.title(row, "Against the baseline")
@@ -104,11 +107,11 @@ def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> i
             values = (name, change["before"], change["after"], change["change"], *interval)
             values += (change["n"], change["p"], change["p_holm"], change["detectable"])
             lines.append(list(zip(values, CHANGE_STYLES, strict=True)))
-        lines += [[(text, "text")] for text in _more(metrics, MAX_METRICS)]
+        lines += [[(text, "text")] for text in _more_line(metrics, MAX_METRICS)]
         lines.append([(CHANGE_NOTE, "text")])
     for flip, word in FLIPS.items():
         if cases := baseline[flip]:
-            listed = [*cases[:MAX_CASES], *_more(cases, MAX_CASES)]
+            listed = [*cases[:MAX_CASES], *_more_line(cases, MAX_CASES)]
             lines += [(), [(f"{word} ({len(cases):,})", "name")], *([(case, "text")] for case in listed)]
     for number, line in enumerate(lines, start=row + 1):
         for place, (value, style) in enumerate(line):
@@ -117,8 +120,8 @@ def write_baseline(sheet: Sheet, baseline: BaselineReport | None, row: int) -> i
 
 
 def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]) -> None:
-    """Write the sheet; `notes` are at its end."""
-    row = _head(sheet, report)
+    """Write the sheet Run; `notes` come at its end."""
+    row = _write_head(sheet, report)
     if joined_runs := report.get("joined"):
         rows = [
             [run["name"], utc_time(run["created"]), run["cases"], (", ".join(run["metrics"]), "text")]
@@ -132,11 +135,11 @@ def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]
         for number, gate in enumerate(gates[:MAX_LISTED], start=row + 1):
             sheet.put(number, 0, GATE_WORDS[gate["ok"]], GATE_STYLES[gate["ok"]])
             sheet.paragraph(number, 1, gate_text(gate))
-        for text in _more(gates, MAX_LISTED):
+        for text in _more_line(gates, MAX_LISTED):
             sheet.put(row + MAX_LISTED + 1, 0, text)
         row += min(len(gates), MAX_LISTED + 1) + 2
-    metrics, row = _metrics(sheet, report, row)
-    outcomes, row = _outcomes(sheet, report, row)
+    metrics, row = _write_metrics(sheet, report, row)
+    outcomes, row = _write_outcomes(sheet, report, row)
     means = Chart(title="Means with 95 % intervals", columns=("mean",), unit="score", max_value=1)
     shares = Chart(
         title="Outcomes by difficulty",
@@ -151,7 +154,7 @@ def write_run(book: Workbook, sheet: Sheet, report: Report, notes: Iterable[str]
     sheet.set_up_page(last_row, max(PAGE_COLUMNS - 1, *sheet.widths), pages=1 if last_row < ROWS_OF_A_PAGE else 0)
 
 
-def _head(sheet: Sheet, report: Report) -> int:
+def _write_head(sheet: Sheet, report: Report) -> int:
     run_verdict = verdict(report)
     lines = [
         ("Verdict", run_verdict.state, VERDICT_STYLES[COLOURS[run_verdict.state]]),
@@ -175,15 +178,18 @@ def _head(sheet: Sheet, report: Report) -> int:
     return len(lines) + 2
 
 
-def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
-    """Write the table of metrics; return its shares from 0 to 1, which come first, for a chart, and the row below."""
+def _write_metrics(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
+    """Write the table of metrics from a row on; return the table for a chart, and the row below.
+
+    Metrics with scores from 0 to 1 come first; the chart has only these.
+    """
     names = sorted(metrics_by_weight(report), key=lambda name: report["metrics"][name]["mean_with_errors"] is None)
     metrics = [(name, report["metrics"][name]) for name in names[:MAX_LISTED]]
     rows = [
         [name, statistics["mean"], *(shown_interval(statistics) or (None, None)), statistics["n"], statistics["missed"]]
         for name, statistics in metrics
     ]
-    rows += [[text] for text in _more(names, MAX_LISTED)]
+    rows += [[text] for text in _more_line(names, MAX_LISTED)]
     shares = [statistics for _, statistics in metrics if statistics["mean_with_errors"] is not None][:MAX_CHARTED]
     intervals = [shown_interval(statistics) or (statistics["mean"], statistics["mean"]) for statistics in shares]
     table = ChartTable(
@@ -201,12 +207,12 @@ def _metrics(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
     return table, sheet.block(row, "Metrics", METRICS_HEADER, rows) if rows else row
 
 
-def _outcomes(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
+def _write_outcomes(sheet: Sheet, report: Report, row: int) -> tuple[ChartTable, int]:
     """Write the outcomes by difficulty; return the table without its total, for a chart, and the row below."""
     levels = list(report["groups"]["difficulty"].items())
     names = [name for name in OUTCOME_COLOURS if report["totals"][name]]
     rows = [_counts(level, member["totals"], names) for level, member in levels[:MAX_LISTED]]
-    rows += [*([text] for text in _more(levels, MAX_LISTED)), _counts("all", report["totals"], names)]
+    rows += [*([text] for text in _more_line(levels, MAX_LISTED)), _counts("all", report["totals"], names)]
     columns = {str(name): place for place, name in enumerate(names, start=3)}
     table = ChartTable(sheet=sheet, header_row=row + 1, rows=min(len(levels), MAX_CHARTED), columns=columns)
     return table, sheet.block(row, "Outcomes", ("difficulty", "cases", "pass rate", *names), rows)
@@ -218,14 +224,14 @@ def _counts(level: str, totals: Totals, names: list[TotalName]) -> list[Any]:
 
 
 def write_statistics(sheet: Sheet, report: Report) -> None:
-    """Write blocks of rows below each other, each with its title and its header."""
+    """Write the sheet Statistics: tables below each other, each with a title and a header."""
     row = 0
-    for title, header, rows in _blocks(report):
+    for title, header, rows in _titled_tables(report):
         row = sheet.block(row, title, header, rows)
     sheet.set_up_page(row, max(sheet.widths))
 
 
-def _blocks(report: Report) -> Iterator[TitledTable]:
+def _titled_tables(report: Report) -> Iterator[TitledTable]:
     kinds = report["groups"]["kind"]
     if SDMX in kinds:
         yield DATA_QUERY, STATISTICS_HEADER, _metric_rows(kinds[SDMX]["metrics"])
@@ -236,7 +242,7 @@ def _blocks(report: Report) -> Iterator[TitledTable]:
             for metric, statistics in (("precision", metrics.get("precision")), ("recall", metrics.get("recall")))
             if statistics is not None
         ]
-        dimension_rows += [[text] for text in _more(report["dimensions"], MAX_MEMBERS)]
+        dimension_rows += [[text] for text in _more_line(report["dimensions"], MAX_MEMBERS)]
         yield "Dimensions", ("dimension", "metric", *STATISTICS_HEADER[1:-1]), dimension_rows
     if "fields" in report:
         fields = report["fields"].items()
@@ -268,7 +274,7 @@ def _blocks(report: Report) -> Iterator[TitledTable]:
         yield "Spider's table", ("score", *report["spider_table"]), score_rows
     for group, members in report["groups"].items():
         if members:
-            yield f"By {group}", *_group(group, members, report["metrics"])
+            yield f"By {group}", *_group_table(group, members, report["metrics"])
 
 
 def _metric_rows(metrics: Mapping[str, MetricStatistics]) -> list[list[Cell]]:
@@ -283,12 +289,12 @@ def _spread(spread: Spread) -> list[Cell]:
     return [spread[name] for name in NUMBERS]
 
 
-def _group(
+def _group_table(
     group: str, members: Mapping[str, GroupReport], metrics: Iterable[str]
 ) -> tuple[Sequence[str], list[list[Cell]]]:
-    """Return the header, and a row for each value of a group: its cases, those passed, mean and n of each metric.
+    """Return the header, and a row for each value of a group: its cases, passed cases, and mean and n of each metric.
 
-    Metrics that no value has are left out. A last row counts the values beyond MAX_MEMBERS.
+    Metrics without a score in the group are left out. A last row counts the values beyond MAX_MEMBERS.
     """
     names = group_metrics(metrics, members)
     rows: list[list[Cell]] = [
@@ -304,9 +310,9 @@ def _group(
         ]
         for value, member in list(members.items())[:MAX_MEMBERS]
     ]
-    rows += [[text] for text in _more(members, MAX_MEMBERS)]
+    rows += [[text] for text in _more_line(members, MAX_MEMBERS)]
     return (group, "cases", "passed", *(header for name in names for header in (name, "n"))), rows
 
 
-def _more(values: Sized, most: int) -> list[str]:
+def _more_line(values: Sized, most: int) -> list[str]:
     return [f"…{and_more(number)}"] if (number := len(values) - most) > 0 else []

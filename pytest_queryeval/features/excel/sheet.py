@@ -1,6 +1,6 @@
 """A worksheet that writes any text as text, cut to the length of a cell: never as a formula, a link or markup.
 
-Excel draws its charts of tables, so that they change with the cells.
+Excel draws its charts from tables, so that they change with the cells.
 """
 
 from __future__ import annotations
@@ -57,40 +57,40 @@ TEXT_COLOUR, QUIET_COLOUR, GRID_COLOUR = "#1D2327", "#586069", "#DFE3E6"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table."""
+    """A column of a table of cases."""
 
     header: str
     value: Callable[[CaseReport], Any] | str
-    """What it has of a case: a function, or the names that lead to a value, with blanks between."""
+    """The value of a case: a function, or the names that lead to the value in the case, separated by spaces."""
     width: int = 16
     """The greatest width in characters; a column is only as wide as its texts."""
     style: str = "wrapped"
     note: str = ""
     lines: int = MAX_LINES
-    """How many lines of longer texts are visible at most."""
+    """The greatest number of visible lines of a long text."""
 
     def read(self, case: CaseReport) -> Any:
-        """Return its value of a case."""
+        """Return the value of this column for a case; None if it has none."""
         return nested_value(case, *self.value.split()) if isinstance(self.value, str) else self.value(case)
 
 
 @dataclass(slots=True, kw_only=True)
 class Sheet:
-    """A worksheet."""
+    """A worksheet of a workbook, with the formats and the state that writing it needs."""
 
     name: str
     worksheet: Worksheet
     styles: Mapping[str, Format]
-    """The formats of its workbook by name."""
+    """The formats of the workbook by name."""
     cut_texts: int = 0
-    """How many of its texts had to be cut."""
+    """The number of texts that were cut to the length of a cell."""
     metrics_left_out: int = 0
-    """How many metrics have no column."""
+    """The number of metrics that have no column."""
     widths: dict[int, int] = field(default_factory=dict)
-    """The widths that its blocks need by column, in characters."""
+    """The widths that the blocks need by column, in characters."""
 
     def put(self, row: int, column: int, value: Any, style: str = "text") -> None:
-        """Write a plain value or a time; None stays empty."""
+        """Write a plain value or a time into a cell; None leaves it empty."""
         if isinstance(value, datetime):
             self.worksheet.write_datetime(row, column, value, self.styles["time"])
         else:
@@ -110,14 +110,15 @@ class Sheet:
             self.worksheet.write_number(row, column, value, self.styles[style])
 
     def title(self, row: int, text: str) -> None:
-        """Write the title of what follows."""
+        """Write a title into the first column of a row, which becomes higher."""
         self.put(row, 0, text, "title")
         self.worksheet.set_row(row, TITLE_POINTS)
 
     def block(self, row: int, title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-        """Write a title, a header and rows; return the first row below.
+        """Write a title, a header and rows from a row on; return the row after an empty one below them.
 
-        A value may come with its style. All columns except the first have numbers.
+        A value may be a pair of the value and its style. Columns become wide enough. All columns except the first are
+        headed as numbers.
         """
         self.title(row, title)
         for column, name in enumerate(header):
@@ -136,14 +137,17 @@ class Sheet:
         return last + 2
 
     def paragraph(self, row: int, column: int, text: str) -> None:
-        """Write a text across the columns of a page, in as many lines as it takes."""
+        """Write a text across the columns of a page, from `column` on, with the height that it needs."""
         self.worksheet.merge_range(row, column, row, PAGE_COLUMNS - 1, "", self.styles["wrapped"])
         self.put(row, column, text, "wrapped")
         lines = len(text) // (PAGE_CHARACTERS - 30 * bool(column)) + 1
         self.worksheet.set_row(row, LINE_POINTS * min(lines, MAX_LINES))
 
     def notes(self, row: int, notes: Iterable[str]) -> int:
-        """Write notes below each other, with a title above them if there are any; return the first row below."""
+        """Write notes below each other under the title 'Notes', and return the first row below.
+
+        Without notes there is no title.
+        """
         note_texts = list(notes)
         if note_texts:
             self.title(row, "Notes")
@@ -152,12 +156,12 @@ class Sheet:
         return row + len(note_texts) + 1
 
     def fit(self, column: int, characters: int) -> None:
-        """Make a column wide enough for this number of characters, up to `MAX_WIDTH`."""
+        """Make a column at least wide enough for this number of characters, up to `MAX_WIDTH`."""
         self.widths[column] = max(self.widths.get(column, MIN_WIDTH), min(characters + 2, MAX_WIDTH))
         self.worksheet.set_column(column, column, self.widths[column])
 
     def table(self, columns: Sequence[Column], items: Sequence[CaseReport], *, printed: int) -> int:
-        """Write a table that fills the sheet, its header and first column frozen; return how many items have no row.
+        """Write a table that fills the sheet, with a frozen header and first column; return how many items have no row.
 
         Rows beyond the limit of a sheet are left out. The first `printed` columns are printed.
         """
@@ -203,7 +207,10 @@ class Sheet:
         return len(items) - last
 
     def set_up_page(self, last_row: int, last_column: int, *, pages: int = 0) -> None:
-        """Print the cells up to a row and a column in landscape, as wide as the paper; 0 `pages` means any number."""
+        """Print the cells up to a row and a column in landscape, as wide as the paper.
+
+        `pages` is the number of pages in height; 0 means any number.
+        """
         self.worksheet.print_area(0, 0, last_row, last_column)
         self.worksheet.set_landscape()
         self.worksheet.set_paper(A4)
@@ -212,7 +219,7 @@ class Sheet:
         self.worksheet.set_footer("&L&8&A&R&8&P / &N")
 
     def _colour(self, columns: Sequence[Column], rows: int) -> None:
-        """Colour outcomes, scores from 0 to 1 and shares from 0 to 100, with one rule for columns side by side."""
+        """Add colours to outcomes, scores from 0 to 1 and shares from 0 to 100, with one rule for adjacent columns."""
         numbered_columns = enumerate(columns if rows else ())
         for style, group in groupby(numbered_columns, key=lambda column: column[1].style):
             places = [place for place, _ in group]
@@ -228,14 +235,14 @@ class Sheet:
                 self.worksheet.conditional_format(1, places[0], rows, places[-1], rule)
 
     def heading(self, row: int, column: int, text: str, note: str = "", style: str = "header") -> None:
-        """Write the header of a column, with a note that appears where the pointer rests on it."""
+        """Write the header of a column, with a note that appears when the pointer rests on it."""
         self.put(row, column, text, style)
         if note:
             self.worksheet.write_comment(row, column, note, {"author": "", "x_scale": 2})
 
 
 def _header_points(headers: Sequence[str], widths: Sequence[int]) -> float:
-    """Return the height of the header of a table with these columns."""
+    """Return the height in points that the header of a table needs for these column widths, at most three lines."""
     lines = max(-(-len(header) // (width - 2)) for header, width in zip(headers, widths, strict=True))
     return LINE_POINTS * min(lines, 3) + 4
 
@@ -246,12 +253,12 @@ def value_at(*path: str) -> Callable[[CaseReport], Any]:
 
 
 def utc_time(text: str) -> datetime:
-    """Return a time in ISO 8601 as a datetime in UTC, without its zone, which cells cannot have."""
+    """Return the time of an ISO 8601 text as a datetime in UTC without a zone, because cells cannot have zones."""
     return moment_of(text).astimezone(UTC).replace(tzinfo=None)
 
 
 def colour_scale(best: float) -> dict[str, Any]:
-    """Return a scale of three colours from 0 to the best value."""
+    """Return XlsxWriter's options of a three-colour scale from 0 to the best value."""
     numbers = {"min_type": "num", "mid_type": "num", "max_type": "num"}
     values = {"min_value": 0, "mid_value": best / 2, "max_value": best}
     colours = {"min_color": LOW_COLOUR, "mid_color": MIDDLE_COLOUR, "max_color": HIGH_COLOUR}
@@ -267,32 +274,35 @@ class Chart:
     unit: str
     """The title of the y axis."""
     max_value: float | None = None
-    """The end of the y axis."""
+    """The end of the y axis; None lets Excel choose."""
     stacked: bool = False
     colours: Mapping[str, str] = field(default_factory=dict)
-    """The colours of columns that have one of their own."""
+    """The colours of columns by header; other columns get a default colour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartTable:
-    """A table on a sheet, from which charts are drawn."""
+    """A table on a sheet from which charts are drawn."""
 
     sheet: Sheet
     header_row: int
     rows: int
-    """The number of its rows."""
+    """The number of rows below the header."""
     columns: Mapping[str, int]
-    """The positions of its columns that are not empty, by header."""
+    """The positions by header of the columns that are not empty."""
     bars: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
-    """For columns with error bars, how far each row spreads above and below its value."""
+    """For a column with error bars, how far they reach above and below the value in each row."""
 
     def cells(self, place: int) -> list[Any]:
-        """Return the cells of a column, as XlsxWriter names them."""
+        """Return the reference to the cells of a column below the header, as XlsxWriter takes it."""
         return [self.sheet.name, self.header_row + 1, place, self.header_row + self.rows, place]
 
 
 def insert_charts(book: Workbook, charts: Iterable[tuple[ChartTable, Chart]], *, row: int) -> int:
-    """Insert the charts that have a column with numbers, two side by side; return the first row below them."""
+    """Insert charts from a row on, two side by side; return the first row below them.
+
+    A chart whose columns are all empty is left out.
+    """
     drawable_charts = [
         (table, chart) for table, chart in charts if any(name in table.columns for name in chart.columns)
     ]
@@ -331,7 +341,10 @@ def insert_charts(book: Workbook, charts: Iterable[tuple[ChartTable, Chart]], *,
 
 
 def _hidden_cells(table: ChartTable, column: int, side: int, bars: Sequence[tuple[float, float]]) -> str:
-    """Write one side of error bars into a hidden column next to its table, and return a reference to the cells."""
+    """Write one side of error bars into a hidden column, and return a reference to its cells.
+
+    `side` is 0 for the part above the value, 1 for the part below.
+    """
     from xlsxwriter.utility import xl_range_abs
 
     first = table.header_row + 1
@@ -342,6 +355,6 @@ def _hidden_cells(table: ChartTable, column: int, side: int, bars: Sequence[tupl
 
 
 def axis_end(greatest: float) -> float:
-    """Return a round number that is at least `greatest`, for the end of an axis."""
+    """Return the end of an axis: a round number that is at least `greatest`."""
     unit = 10 ** math.floor(math.log10(greatest)) if greatest > 0 else 1
     return float(next(unit * step for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if unit * step >= greatest))

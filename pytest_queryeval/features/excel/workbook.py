@@ -1,6 +1,6 @@
-"""The workbook as a file: its formats and its sheets in their order; the same report gives the same bytes.
+"""The workbook as a file: its formats, and its sheets in their order; the same report gives the same bytes.
 
-The sheet Cases has a row for each case under plain headers, those that did not pass first.
+The sheet Cases has a row for each case under plain headers, starting with the cases that did not pass.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ PRINTED_METRICS = 4  # more of them would make a printed page too small to read
 
 
 def workbook(report: Report, layout: str) -> bytes:
-    """Return the report as an xlsx file, with the sheets of published evaluators that the layout includes."""
+    """Return the report as an xlsx file, with the sheets of published evaluators that the layout includes.
+
+    Texts, cases and metrics that do not fit are counted in notes.
+    """
     file = io.BytesIO()
     book = Workbook(file, OPTIONS)
     book.set_properties({"title": "pytest-queryeval", "created": utc_time(report["created"])})
@@ -110,7 +113,10 @@ def workbook(report: Report, layout: str) -> bytes:
 
 
 def write_cases(sheet: Sheet, report: Report) -> int:
-    """Write the sheet, and return how many cases do not fit into it."""
+    """Write the sheet Cases, and return how many cases do not fit.
+
+    Columns that are empty for all cases are left out. The number of metrics without a column is stored in the sheet.
+    """
     cases = sorted(report["cases"], key=lambda case: ORDER.index(case["outcome"]))
     change_text = change_reader(report)
     change = [Column("change", change_text, width=30, note=CHANGE)] if change_text else []
@@ -146,8 +152,8 @@ def write_cases(sheet: Sheet, report: Report) -> int:
     return sheet.table([*about, *metrics, *times_and_place], cases, printed=printed_columns)
 
 
-def _seconds(name: str) -> Callable[[CaseReport], Any]:
-    """Return a function that reads a time; 0, the time of what was not run, becomes None."""
+def _seconds_reader(name: str) -> Callable[[CaseReport], Any]:
+    """Return a function that reads a time of a case; 0, which means that nothing was run, becomes None."""
     return lambda case: nested_value(case, name, "seconds") or None
 
 
@@ -199,9 +205,9 @@ DIAGNOSIS = (
     STEPS,
 )
 TIMES_AND_PLACE = (
-    Column("prediction (s)", _seconds("prediction"), style="seconds", note="How long the prediction took."),
-    Column("gold (s)", _seconds("gold"), style="seconds", note="How long the gold query ran."),
-    Column("predicted (s)", _seconds("predicted"), style="seconds", note="How long the predicted one ran."),
+    Column("prediction (s)", _seconds_reader("prediction"), style="seconds", note="How long the prediction took."),
+    Column("gold (s)", _seconds_reader("gold"), style="seconds", note="How long the gold query ran."),
+    Column("predicted (s)", _seconds_reader("predicted"), style="seconds", note="How long the predicted one ran."),
     Column("file", "path", width=36),
     Column("line", lambda case: case["line"] or None, style="count"),
     ROW,

@@ -1,4 +1,4 @@
-"""Recordings: predictions and answers of sources, kept in a folder so that a run can be repeated without them."""
+"""Recordings: predictions and sources' answers, kept in a folder so that a run can be repeated without the services."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ T = TypeVar("T")
 
 
 class Recording:
-    """Predictions and answers of sources in `folder`, one entry a file, keyed by everything that they depend on.
+    """Predictions and sources' answers in `folder`, one file for each entry, keyed by all that an entry depends on.
 
-    With `replay`, nothing is written, and a missing or stale entry is an error; else `load_*` returns None for it.
+    With `replay`, nothing is written, and a missing or stale entry is an error. Otherwise `load_*` returns None for it.
     Folders in the key of a prediction are relative to `root`, by default the current folder. Several processes and
-    threads may use one folder at once. `load_*` and `save_*` raise `SourceError`, also if the state of the source
+    threads may use the folder at once. `load_*` and `save_*` raise `SourceError`, also if the state of the source
     cannot be determined. `save_*` keeps an existing entry.
     """
 
@@ -64,11 +64,14 @@ class Recording:
         self._challenges = EntryIndex(folder, CHALLENGES, replay=replay)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the recording for another process, which uses the same folder."""
+        """Pickle the recording by its absolute folders, so that another process can use it."""
         return partial(Recording, replay=self.replay, root=self._root.absolute()), (self._folder.absolute(),)
 
     def check(self) -> None:
-        """Raise `QueryEvalError` if there is nothing to replay, or if a folder for entries cannot be made."""
+        """Raise `QueryEvalError` if there is no folder to replay, or the folder for entries cannot be made.
+
+        Without `replay`, the folder is made.
+        """
         if self.replay and os.path.isfile(self._folder):  # noqa: PTH113 - unlike Path.is_file, for any name
             raise QueryEvalError(f"{self._folder} is a file: name the folder of a recording, or {RECORD}")
         if self.replay and not os.path.isdir(self._folder):  # noqa: PTH112 - unlike Path.is_dir, for any name
@@ -82,19 +85,19 @@ class Recording:
             raise QueryEvalError(f"nothing can be recorded in {self._folder}: {reason}") from error
 
     def call(self, case: Case, spec: PredictorSpec, trial: int, schema: ListSchema = lambda: None) -> RecordedCall:
-        """Return the entry of a call, to load or save its prediction; call this before the predictor.
+        """Return the entry of a predictor's call, which loads or saves its prediction; call this before the predictor.
 
-        `schema` lists the schema, which is part of the key if the predictor may see it. The case enters the key as it
+        `schema` returns the schema, which is part of the key if the predictor may see it. The case enters the key as it
         was at the first call of this method.
         """
         facts = self._prediction_keys.facts(case, spec, trial)
         return RecordedCall(self._predictions, facts, spec, schema)
 
     def load_execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
-        """Return what the source answered to the query in its present state.
+        """Return the recorded answer of the source, in its present state, to the query; None if there is none.
 
-        The time limit, in seconds, is not part of the key, but a recorded execution that ran out of time counts only
-        for time limits that are no longer than its own.
+        The time limit in seconds is not part of the key. A recorded timeout counts only for time limits that are not
+        longer than the recorded limit.
         """
         recorded = self._executions.load(self._source_keys.key(source, query=query, max_rows=max_rows))
         if recorded is None:
@@ -110,7 +113,7 @@ class Recording:
     def save_execution(
         self, query: str, source: Source, execution: Execution, *, timeout: float, max_rows: int
     ) -> None:
-        """Write an execution; it replaces one that ran out of a shorter time limit."""
+        """Record an execution; it replaces a recorded timeout of a shorter time limit."""
 
         def had_less_time(existing_entry: Entry) -> bool:
             return float(existing_entry.get("timeout", timeout)) < timeout
@@ -119,46 +122,52 @@ class Recording:
         self._save(self._executions, source, recorded, had_less_time, query=query, max_rows=max_rows)
 
     def load_schema(self, source: Source) -> Schema | None:
-        """Return the tables of the source in its present state."""
+        """Return the recorded tables of the source in its present state; None if they are not recorded."""
         return self._schemas.load(self._source_keys.key(source))
 
     def save_schema(self, source: Source, schema: Schema) -> None:
-        """Write the tables of a source."""
+        """Record the tables of a source."""
         self._save(self._schemas, source, schema)
 
     def load_ddl(self, source: Source) -> tuple[str | None] | None:
-        """Return the DDL of the source in its present state, or None in a tuple where its engine has none."""
+        """Return the recorded DDL of the source in its present state, in a tuple; None if it is not recorded.
+
+        The tuple contains None if the engine has no DDL.
+        """
         return self._ddl.load(self._source_keys.key(source))
 
     def save_ddl(self, source: Source, ddl: str | None) -> None:
-        """Write the DDL of a source, None if its engine has none."""
+        """Record the DDL of a source, or None if its engine has none."""
         self._save(self._ddl, source, (ddl,))
 
     def load_times(self, gold: str, predicted: str, source: Source, iterations: int) -> Times | None:
-        """Return the seconds that both queries took, a pair for each iteration."""
+        """Return the recorded seconds of both queries, a pair for each iteration; None if they are not recorded."""
         return self._times.load(self._source_keys.key(source, gold=gold, predicted=predicted, iterations=iterations))
 
     def save_times(self, gold: str, predicted: str, source: Source, iterations: int, times: Times) -> None:
-        """Write the seconds of both queries, a pair for each iteration."""
+        """Record the seconds of both queries, a pair for each iteration."""
         self._save(self._times, source, times, gold=gold, predicted=predicted, iterations=iterations)
 
     def load_cause(self, gold: str, predicted: str, case: Case) -> tuple[Cause | SharedPatterns | None] | None:
-        """Return why a predicted query of the case is wrong, or None in a tuple where no cause was found."""
+        """Return the recorded cause why the predicted query is wrong, in a tuple; None if it is not recorded.
+
+        The tuple contains None if no cause was found.
+        """
         source, facts = _pair_request(gold, predicted, case)
         return self._causes.load(self._source_keys.key(source, **facts))
 
     def save_cause(self, gold: str, predicted: str, case: Case, cause: Cause | SharedPatterns | None) -> None:
-        """Write why a predicted query of the case is wrong, None if no cause was found."""
+        """Record the cause why the predicted query is wrong, or None if no cause was found."""
         source, facts = _pair_request(gold, predicted, case)
         self._save(self._causes, source, (cause,), lambda _: False, **facts)
 
     def load_challenge(self, gold: str, predicted: str, case: Case) -> ChallengeReport | None:
-        """Return what came of challenging a predicted query of the case by one gold."""
+        """Return the recorded challenge of a predicted query by one gold query; None if it is not recorded."""
         source, facts = _pair_request(gold, predicted, case)
         return self._challenges.load(self._source_keys.key(source, **facts))
 
     def save_challenge(self, gold: str, predicted: str, case: Case, challenge: ChallengeReport) -> None:
-        """Write what came of challenging a predicted query."""
+        """Record the challenge of a predicted query by one gold query."""
         source, facts = _pair_request(gold, predicted, case)
         self._save(self._challenges, source, challenge, lambda _: False, **facts)
 
@@ -177,7 +186,7 @@ class Recording:
 
 
 def _pair_request(gold: str, predicted: str, case: Case) -> tuple[Source, dict[str, JsonValue]]:
-    """Return the source of a case, and what the comparison of two queries depends on besides it."""
+    """Return the source of a case, and the other facts in the key of what is found about a pair of queries."""
     settings = case.settings
     assert settings.source is not None  # or queries would have no answers
     compare = to_jsonable(asdict(settings.policy))

@@ -58,10 +58,10 @@ _SCHEMA_UNKNOWN = "the schema that its predictor saw cannot be compared"
 
 
 class RecordedCall:
-    """One call of a predictor, with a key from before the call, so that later changes to the case do not matter.
+    """The entry of a predictor call; its key is from before the call, so that later changes to the case do not matter.
 
-    `schema` lists the schema, which is part of the key if the predictor may see it. The methods may be called
-    in any thread, and raise `SourceError` if a schema that the predictor sends cannot be listed.
+    `schema` returns the schema, which is part of the key if the predictor may see it. The methods may be called in any
+    thread. They raise `SourceError` if a schema that the predictor sends cannot be listed.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class RecordedCall:
         return EntryKey({**self._facts, "schema": None if text is None else digest(text)})
 
     def load(self) -> Prediction | None:
-        """Return the recorded prediction, or None if there is no usable one.
+        """Return the recorded prediction; None if there is no usable entry.
 
-        Raise `PredictorError` in a replay where it is missing or stale, and for a damaged entry.
+        Raise `PredictorError` for a damaged entry, and in a replay for a missing or stale entry.
         """
         try:
             return self._index.load(self._key)
@@ -99,17 +99,17 @@ class RecordedCall:
             raise PredictorError(f"{error}: {self._schema_error}") from error
 
     def save(self, prediction: Prediction) -> Prediction:
-        """Write the prediction unless there is one already, and return the one that a replay will use.
+        """Record the prediction unless there is an entry, and return the prediction that a replay will use.
 
-        That is the earlier one if a call with the same key was answered before. A prediction that cannot be replayed,
-        because it holds a secret, is returned itself. Raise `PredictorError` if it cannot be written.
+        This is the recorded one if a call with the same key was answered before. If the prediction cannot be replayed
+        because it has a secret, it is returned itself. Raise `PredictorError` if it cannot be written.
         """
         self._index.save(self._key, prediction)
         return self.load() or prediction
 
 
 class PredictionKeys:
-    """The keys of the calls of a run; folders in them are relative to `root`."""
+    """Makes the keys of a run's calls; folders in the keys are relative to `root`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -117,13 +117,16 @@ class PredictionKeys:
         self._cases: dict[tuple[int, frozenset[str]], tuple[Case, Facts]] = {}
 
     def facts(self, case: Case, spec: PredictorSpec, trial: int) -> Facts:
-        """Return the facts in the key of a call, except the schema; those of a case are fixed at the first call."""
+        """Return the facts in the key of a call, except the schema.
+
+        The facts of a case are remembered from its first call.
+        """
         if spec.key not in self._settings:
             # Settings are left out by their names: a digest must not depend on which secrets this environment has.
             settings = excluding(spec.settings, _NOT_COUNTED)
             folders = [f"{folder.absolute()}{os.sep}" for folder in (spec.folder, self._root)]
             place = "" if spec.kind in _PLACELESS else Path(os.path.relpath(spec.folder, self._root)).as_posix()
-            self._settings[spec.key] = digest([place, _portable(to_jsonable(settings), folders)])
+            self._settings[spec.key] = digest([place, _portable_settings(to_jsonable(settings), folders)])
         sees = PREDICTORS[spec.kind].sees(spec.settings)
         key = (id(case), sees)
         if key not in self._cases:  # keep the case alive, so that its id stays unique
@@ -133,9 +136,10 @@ class PredictionKeys:
 
 
 def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
-    """Return digests of what every predictor may send of a case, and of what else this one may see of it.
+    """Return the facts of a case that are part of a key: id, kind, question, and digests.
 
-    `question` is kept in plain text for readers; `case` is the digest of all that may be sent.
+    `case` is the digest of what every predictor may send, `seen` that of the `sees` that this predictor may see. The
+    question is also in plain text for readers.
     """
     sent: JsonObject = {
         "question": case.question,
@@ -154,15 +158,15 @@ def _case_facts(case: Case, sees: AbstractSet[str]) -> Facts:
     return {**facts, "seen": digest(visible_facts)} if visible_facts else facts
 
 
-def _portable(value: Any, folders: Collection[str]) -> Any:
-    """Return the value without texts under names of secrets, credentials in URLs, and paths of this machine."""
+def _portable_settings(value: Any, folders: Collection[str]) -> Any:
+    """Return settings without secret texts, credentials in URLs, and the given folders at the start of texts."""
     if isinstance(value, dict):
         public_settings = {
             name: setting for name, setting in value.items() if not (isinstance(setting, str) and is_secret_name(name))
         }
-        return {name: _portable(setting, folders) for name, setting in public_settings.items()}
+        return {name: _portable_settings(setting, folders) for name, setting in public_settings.items()}
     if isinstance(value, list):
-        return [_portable(setting, folders) for setting in value]
+        return [_portable_settings(setting, folders) for setting in value]
     if not isinstance(value, str):
         return value
     for folder in folders:
@@ -171,7 +175,7 @@ def _portable(value: Any, folders: Collection[str]) -> Any:
 
 
 def encode_prediction(prediction: Prediction) -> JsonObject:
-    """Return the content of an entry; raise TypeError or ValueError for what cannot be recorded."""
+    """Return the content of a prediction's entry; raise TypeError or ValueError if it cannot be recorded."""
     content = prediction.content
     fields: JsonObject
     if isinstance(content, Abstention):
@@ -191,7 +195,7 @@ def encode_prediction(prediction: Prediction) -> JsonObject:
 
 
 def decode_prediction(entry: Entry) -> Prediction:
-    """Return the prediction in an entry; raise ValueError, TypeError or KeyError if it holds none."""
+    """Return the prediction of an entry; raise ValueError, TypeError or KeyError if its content is invalid."""
     content: QueryOrAnswer | Abstention
     if entry.get("abstained") is True:
         content = Abstention(decode_lines(entry["reason"]))

@@ -53,17 +53,18 @@ _LIVE = "version "
 
 
 class SourceKeys:
-    """The keys of the answers of sources in one run, with the state of each source at its first use."""
+    """Makes the keys of sources' answers in one run, with the state of each source at its first use."""
 
     def __init__(self) -> None:
         self._facts: dict[tuple[str, str], Facts] = {}
         self._addresses: dict[tuple[str, str, str], str] = {}
 
     def key(self, source: Source, **request: JsonValue) -> EntryKey:
-        """Return the facts that the answer to a request depends on, without secrets and paths.
+        """Return the key of the answer to a request, without secrets and paths.
 
-        The name of a source with files does not count; a service is identified by its name. Raise `SourceError` if the
-        state cannot be determined, and if two services of one name and version have different addresses.
+        A service is identified by its name; the name of a source with files does not count. Raise `SourceError` if the
+        state of the source cannot be determined. Raise it too if two services have the same name and version and
+        different addresses.
         """
         if source.key not in self._facts:
             state, engine = state_of(source), ENGINES[source.engine]
@@ -94,15 +95,15 @@ def _is_live(state: object) -> bool:
 
 
 def name_without_folders(source: Source) -> str:
-    """Return the name of a source, with absolute paths reduced to file names."""
+    """Return the name of a source, in which absolute paths are reduced to file names."""
     return ", ".join(Path(path).name if Path(path).is_absolute() else path for path in source.name.split(", "))
 
 
 def without_credentials(text: str) -> str:
-    """Return the text without user info of URLs and values of parameters with secret names.
+    """Return a text without the user info of URLs and the values of parameters with secret names.
 
-    These change with the user. All else is kept, since texts that differ elsewhere must not become equal. Unlike
-    `redact`, the result does not depend on the secrets of this environment.
+    Both change with the user. Everything else is kept, because texts that differ elsewhere must not become equal.
+    Unlike `redact`, the result does not depend on the secrets of this environment.
     """
 
     def keep_name(parameter: re.Match[str]) -> str:
@@ -112,15 +113,15 @@ def without_credentials(text: str) -> str:
 
 
 class RecordedExecution(NamedTuple):
-    """An execution and its time limit."""
+    """An execution and the time limit in seconds under which it ran."""
 
     execution: Execution
     time_limit: float | None
-    """Seconds; None for an execution read from an entry, unless it ran out of time."""
+    """None for an execution that is read from an entry, unless it ran out of time."""
 
 
 def encode_execution(recorded: RecordedExecution) -> JsonObject:
-    """Return the content of an entry; raise TypeError or ValueError for an answer that cannot be recorded."""
+    """Return the content of an execution's entry; raise TypeError or ValueError if its answer cannot be recorded."""
     execution, time_limit = recorded
     content: JsonObject = {
         **encode_answer(execution.answer),
@@ -137,7 +138,7 @@ def encode_execution(recorded: RecordedExecution) -> JsonObject:
 
 
 def decode_execution(entry: Entry) -> RecordedExecution:
-    """Return the execution in an entry, without its query; raise ValueError, TypeError or KeyError for none."""
+    """Return the execution of an entry, without its query; raise ValueError, TypeError or KeyError if it is invalid."""
     error = None
     if "error" in entry:
         if entry["error"]["kind"] not in _KINDS:
@@ -158,7 +159,7 @@ def decode_execution(entry: Entry) -> RecordedExecution:
 
 
 def encode_schema(schema: Schema) -> JsonObject:
-    """Return the content of an entry for the tables of a source, in their order."""
+    """Return the content of an entry for the tables and foreign keys of a source, in their order."""
     tables: list[JsonValue] = [
         [encode(table), [encode(column) for column in columns]] for table, columns in schema.tables.items()
     ]
@@ -169,7 +170,7 @@ def encode_schema(schema: Schema) -> JsonObject:
 
 
 def decode_schema(entry: Entry) -> Schema:
-    """Return the tables in an entry; raise ValueError, TypeError or KeyError if it holds none."""
+    """Return the schema of an entry; raise ValueError, TypeError or KeyError if its content is invalid."""
     tables = {decode_text(table): tuple(map(decode_text, columns)) for table, columns in entry["tables"]}
     keys = [tuple(map(decode_text, key)) for key in entry["foreign_keys"]]
     return Schema(
@@ -182,22 +183,22 @@ def decode_schema(entry: Entry) -> Schema:
 
 
 def encode_ddl(ddl: tuple[str | None]) -> JsonObject:
-    """Return the content of an entry for the DDL of a source, None if its engine has none."""
+    """Return the content of an entry for the DDL of a source, which is None if its engine has none."""
     return {"ddl": ddl[0]}
 
 
 def decode_ddl(entry: Entry) -> tuple[str | None]:
-    """Return the DDL in an entry; raise ValueError or KeyError if it holds none."""
+    """Return the DDL of an entry in a tuple; raise ValueError or KeyError if its content is invalid."""
     return (None if entry["ddl"] is None else decode_lines(entry["ddl"]),)
 
 
 def encode_times(times: Times) -> JsonObject:
-    """Return the content of an entry for the seconds that two queries took, a pair for each iteration."""
+    """Return the content of an entry for the seconds of two queries, a pair for each iteration."""
     return {"times": [[float(gold), float(predicted)] for gold, predicted in times]}
 
 
 def decode_times(entry: Entry) -> Times:
-    """Return the seconds in an entry; raise ValueError, TypeError or KeyError if it holds none."""
+    """Return the seconds of an entry; raise ValueError, TypeError or KeyError if they are invalid or negative."""
     times = [(float(gold), float(predicted)) for gold, predicted in entry["times"]]
     if not all(math.isfinite(seconds) and seconds >= 0 for pair in times for seconds in pair):
         raise ValueError("seconds that are not a number")
@@ -205,7 +206,7 @@ def decode_times(entry: Entry) -> Times:
 
 
 def encode_cause(cause: tuple[Cause | SharedPatterns | None]) -> JsonObject:
-    """Return the content of an entry for a cause, or for what two queries share; None if neither was found."""
+    """Return the content of an entry for a cause or for shared patterns; without edits for None."""
     match cause[0]:
         case Cause() as of_edits:
             return {
@@ -226,7 +227,10 @@ def encode_cause(cause: tuple[Cause | SharedPatterns | None]) -> JsonObject:
 
 
 def decode_cause(entry: Entry) -> tuple[Cause | SharedPatterns | None]:
-    """Return the cause in an entry; raise ValueError, TypeError or KeyError if it holds none."""
+    """Return the cause or the shared patterns of an entry in a tuple; the tuple contains None if there are no edits.
+
+    Raise ValueError, TypeError or KeyError if the content is invalid.
+    """
     if "shared" in entry:
         shared, of = int(entry["shared"]), int(entry["gold_patterns"])
         names = ("only_gold", "only_predicted", "unknown_terms")
@@ -243,7 +247,7 @@ def decode_cause(entry: Entry) -> tuple[Cause | SharedPatterns | None]:
 
 
 def query_excerpt(query: str) -> str:
-    """Return the beginning of a query as messages show it."""
+    """Return the beginning of a query in backquotes, for messages."""
     return f"`{one_line(query, _SHOWN)}`"
 
 

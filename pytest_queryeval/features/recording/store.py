@@ -1,6 +1,6 @@
-"""A store of entries: JSON files below a folder, each named after the facts that it depends on.
+"""A store of entries: JSON files below a folder, each named by a digest of the facts that it depends on.
 
-An entry reads well in a diff, is written whole or not at all, and holds no secret that this process knows.
+An entry reads well in a diff, is written whole or not at all, and has no secret that this process knows.
 """
 
 from __future__ import annotations
@@ -42,41 +42,43 @@ class EntryKey:
 
     facts: Facts
     ignored: tuple[str, ...] = ()
-    """The names of facts that are written, but do not identify the entry."""
+    """The names of facts that are stored, but do not identify the entry."""
 
     @cached_property
     def name(self) -> str:
-        """Return the name of the entry: 32 hexadecimal digits, whatever the order of the facts."""
+        """The name of the entry: a digest of 32 hexadecimal digits that does not depend on the order of the facts."""
         return digest(excluding(self.facts, self.ignored))
 
 
 @dataclass(frozen=True, kw_only=True)
 class EntryType(Generic[T]):
-    """The content of one type of entries, and the messages about it."""
+    """How the content of one type of entries is stored, and the messages about it."""
 
     folder: str
     error: type[QueryEvalError]
     question_facts: tuple[str, ...]
-    """The names of the facts that make up the question; an entry whose other facts differ is stale."""
+    """The names of the facts that identify the question; an entry of the same question with other facts is stale."""
     exact_parts: tuple[str, ...]
-    """The names of the parts of the content that have to be stored unchanged for the entry to be usable."""
+    """The names of the parts of the content that must not be redacted, or the entry cannot be used."""
     encode: Callable[[T], JsonObject]
-    """Raises TypeError or ValueError for content that cannot be recorded."""
+    """Return the stored form; raise TypeError or ValueError for content that cannot be recorded."""
     decode: Callable[[Entry], T]
-    """Raises ValueError, TypeError or KeyError for what `encode` never returns."""
+    """Return the content of a stored form; raise ValueError, TypeError or KeyError if it is invalid."""
     describe: Callable[[Facts], str]
-    """Returns a noun phrase for the content of an entry, which messages continue with `verb`."""
+    """Return a noun phrase for the content of an entry, which messages continue with `verb`."""
     verb: Literal["is", "are"]
     explain: Callable[[AbstractSet[str], Entry, Entry], str]
-    """Returns why an entry is stale and what to do, from the names of changed facts, the recorded facts, and the
-    current ones."""
+    """Return why an entry is stale and what to do.
+
+    The arguments are the names of changed facts, the recorded facts and the current facts.
+    """
 
 
 class EntryIndex(Generic[T]):
     """The entries of one type: files `xx/<name>.json` of a folder in `root`, where xx are the first digits of the name.
 
-    Several processes and threads may use one folder at once. A fault of a file or of the folder raises the error of the
-    type, with the path. With `replay`, a missing entry is an error, too.
+    Several processes and threads may use the folder at once. A problem with a file or the folder raises the error of
+    the type, with the path. With `replay`, a missing entry is an error too.
     """
 
     def __init__(self, root: Path, entry_type: EntryType[T], *, replay: bool) -> None:
@@ -87,11 +89,11 @@ class EntryIndex(Generic[T]):
         self._recorded: dict[str, list[Entry]] | None = None
 
     def load(self, key: EntryKey) -> T | None:
-        """Return the recorded content, or None if there is no usable entry.
+        """Return the recorded content of a key; None if there is no usable entry.
 
-        Raise the error of the type for a damaged entry, and in a replay instead of returning None.
+        Raise the error of the type for a damaged entry, and in a replay if there is no usable entry.
         """
-        entry = self._read(key.name)
+        entry = self._read_entry(key.name)
         if entry is None or entry.get("redacted"):
             if not self._replay:
                 return None
@@ -105,10 +107,10 @@ class EntryIndex(Generic[T]):
             raise self._damage_error(key.name, f"it does not contain what it should: {error}") from error
 
     def save(self, key: EntryKey, value: T, *, replaces: Callable[[Entry], bool] = lambda _: False) -> None:
-        """Write an entry, unless there is a usable one that `replaces` does not reject.
+        """Write an entry, unless there is a usable entry of the key for which `replaces` returns False.
 
-        Secrets are redacted; where that changes an exact part, the entry is marked, and never loaded. Raise the error
-        of the type for a value that cannot be recorded, and where the file cannot be written.
+        Secrets are redacted. If that changes an exact part, the entry is marked and never loaded. Raise the error of
+        the type for a value that cannot be recorded, and if the file cannot be written.
         """
         try:
             content = self._type.encode(value)
@@ -117,13 +119,13 @@ class EntryIndex(Generic[T]):
             reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
             raise self._type.error(f"the {self._type.describe(key.facts)} cannot be recorded: {reason}") from error
         is_redacted = any(clean.get(name) != content.get(name) for name in self._type.exact_parts)
-        existing_entry = self._read(key.name)
+        existing_entry = self._read_entry(key.name)
         if existing_entry is not None and not (
             replaces(existing_entry) or (existing_entry.get("redacted") and not is_redacted)
         ):
             return
         mark: JsonObject = {"redacted": True} if is_redacted else {}
-        entry: JsonObject = {**_by_lines(clean), **mark, "of": _by_lines(redact_json(key.facts))}
+        entry: JsonObject = {**_with_text_lines(clean), **mark, "of": _with_text_lines(redact_json(key.facts))}
         try:
             write_atomically(self._path(key.name), encode_entry(key.name, entry), keep_existing=existing_entry is None)
         except OSError as error:
@@ -132,7 +134,7 @@ class EntryIndex(Generic[T]):
     def _path(self, name: str) -> Path:
         return self._folder / name[:2] / f"{name}.json"
 
-    def _read(self, name: str) -> Entry | None:
+    def _read_entry(self, name: str) -> Entry | None:
         path = self._path(name)
         try:
             # A link could lead anywhere, and a pipe would make the run wait for ever.
@@ -151,9 +153,9 @@ class EntryIndex(Generic[T]):
         return self._type.error(f"{problem}: {one_line(reason)}: delete it, or restore it")
 
     def _missing_text(self, facts: Facts) -> str:
-        """Return the message for a missing entry; if one for the same question is recorded, say why it is stale."""
+        """Return the message about a missing entry; if one of the same question exists, it says why that is stale."""
         description, folder = self._type.describe(facts), self._folder.parent
-        current_facts = _by_lines(redact_json(facts))
+        current_facts = _with_text_lines(redact_json(facts))
         candidates = self._facts_by_question().get(self._question(current_facts), [])
         changes = [
             ({name for name in current_facts if recorded_facts.get(name) != current_facts[name]}, recorded_facts)
@@ -166,7 +168,10 @@ class EntryIndex(Generic[T]):
         return f"the {description} in {folder} {self._type.verb} stale: {explanation}"
 
     def _facts_by_question(self) -> dict[str, list[Entry]]:
-        """Return the facts of all entries by their question; read once a run, since only error messages need them."""
+        """Return the facts of all recorded entries by their question.
+
+        They are read from the files at the first call only. Damaged entries are left out.
+        """
         with self._lock:
             if self._recorded is None:
                 self._recorded = {}
@@ -174,7 +179,7 @@ class EntryIndex(Generic[T]):
                     if not _NAME.fullmatch(path.stem) or path.parent.name != path.stem[:2]:
                         continue
                     with suppress(QueryEvalError):  # reported when the entry is loaded
-                        facts = (self._read(path.stem) or {}).get("of")
+                        facts = (self._read_entry(path.stem) or {}).get("of")
                         if isinstance(facts, dict):
                             self._recorded.setdefault(self._question(facts), []).append(facts)
             return self._recorded
@@ -184,13 +189,16 @@ class EntryIndex(Generic[T]):
 
 
 def digest(value: JsonValue) -> str:
-    """Return 32 hexadecimal digits of the hash of a JSON value, whatever the order of its keys."""
+    """Return 32 hexadecimal digits of the SHA-256 of a JSON value, independent of the order of keys."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HEX_DIGITS]
 
 
 def redact_json(value: Facts) -> JsonObject:
-    """Return an object whose texts, keys and numbers are as `redact` leaves them."""
+    """Return an object with `redact` applied to all its keys, texts and numbers.
+
+    A number becomes a text only if it is redacted.
+    """
     texts: list[str] = []
 
     def collect(text: str) -> str:
@@ -204,7 +212,10 @@ def redact_json(value: Facts) -> JsonObject:
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return the value with `change` applied to all texts, and to the digits of numbers where that alters them."""
+    """Return the value with `change` applied to all keys, texts and numbers.
+
+    A number becomes a text only if `change` alters its digits.
+    """
     if isinstance(value, Mapping):
         return {change(key): _map_texts(item, change) for key, item in value.items()}
     if isinstance(value, list):
@@ -216,24 +227,30 @@ def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     return value if changed_text == text else changed_text
 
 
-def _by_lines(value: Facts) -> JsonObject:
-    """Return an object in the order of its keys, each text of several lines as a list of them.
+def _with_text_lines(value: Facts) -> JsonObject:
+    """Return an object sorted by its keys, in which a text of several lines is a list of lines.
 
-    Secrets of several lines have to be redacted before.
+    Redact the object first, because a secret may have several lines.
     """
     return {name: encode_lines(item) if isinstance(item, str) else item for name, item in sorted(value.items())}
 
 
 def encode_entry(name: str, entry: Facts) -> bytes:
-    """Return the file of an entry in UTF-8: keys in order, and each item of a list on a line of its own."""
+    """Return the content of an entry's file in UTF-8, with format and checksum: keys sorted, each list item on a line.
+
+    Invisible characters are escaped.
+    """
     document: JsonObject = {**entry, "format": FORMAT}
     document["checksum"] = digest([name, document])
-    text = _pretty(dict(sorted(document.items())))
+    text = _pretty_json(dict(sorted(document.items())))
     return f"{UNSEEN.sub(lambda match: json.dumps(match.group())[1:-1], text)}\n".encode()
 
 
 def decode_entry(name: str, data: bytes) -> Entry:
-    """Return the entry in a file; raise ValueError if it is not what was written under that name."""
+    """Return the entry in a file; raise ValueError if it is not JSON, has another format, or was changed.
+
+    The checksum includes the name of the entry.
+    """
     try:
         entry = _JSON.read(data.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -252,11 +269,11 @@ def decode_entry(name: str, data: bytes) -> Entry:
     return entry
 
 
-def _pretty(value: JsonValue, newline: str = "\n") -> str:
-    """Return JSON with a key of an object a line, and an item of a list a line, each item as short as it can be."""
+def _pretty_json(value: JsonValue, newline: str = "\n") -> str:
+    """Return JSON with one member of an object or one item of a list in each line; items themselves are compact."""
     inner = f"{newline}  "
     if isinstance(value, dict) and value:
-        lines = (f"{_compact(key)}: {_pretty(item, inner)}" for key, item in value.items())
+        lines = (f"{_compact(key)}: {_pretty_json(item, inner)}" for key, item in value.items())
         return "{" + inner + f",{inner}".join(lines) + newline + "}"
     if isinstance(value, list) and value:
         return "[" + inner + f",{inner}".join(map(_compact, value)) + newline + "]"
