@@ -1,4 +1,4 @@
-"""Functions for the child processes of databases: secrets in URLs, JSON in cells, and the definitions of tables.
+"""Functions for the child processes of databases: secrets in URLs, JSON in cells, and definitions of tables.
 
 URLs are those of SQLAlchemy: https://docs.sqlalchemy.org/en/20/core/engines.html
 """
@@ -39,10 +39,10 @@ _MAX_DIGITS = 10_000
 
 
 class ServerSession(Protocol):
-    """One connection and its transaction; methods raise the errors of the driver."""
+    """A connection to a server with its transaction; its methods raise the errors of the driver."""
 
     def begin(self, seconds: float) -> None:
-        """Start the transaction of a query that has so much time."""
+        """Start the transaction of a query that may take this many seconds."""
 
     def end(self) -> None:
         """End the transaction of a query."""
@@ -55,10 +55,10 @@ S = TypeVar("S", bound=ServerSession)
 
 
 class ServerDriver(driver.TableDriver, Generic[S]):
-    """Keeps the last 8 sessions, by the `url` of their settings."""
+    """Runs queries on database servers; it keeps the last 8 sessions by the `url` of their settings."""
 
     stops = 1
-    """How many alarms have to go off until a query is late."""
+    """The number of alarms that must have gone off for a query to count as late."""
 
     def __init__(self) -> None:
         warnings.simplefilter("ignore")
@@ -68,15 +68,25 @@ class ServerDriver(driver.TableDriver, Generic[S]):
         self._deadline = 0.0
 
     def describe(self, settings: Settings) -> Answer:
-        """List the columns of the tables and views of the default schema; raises `Fault` or errors of the driver."""
+        """Return an answer with a row for each column of the default schema's tables and views.
+
+        Raise `Fault` or the errors of the driver.
+        """
         return make_answer(COLUMNS, self._inspect(settings, column_rows))
 
     def ddl(self, settings: Settings) -> Answer:
-        """List the statements that would make the tables and views of the default schema; raises like `describe`."""
+        """Return an answer with the CREATE TABLE statement of each table and view of the default schema.
+
+        Raise `Fault` or the errors of the driver.
+        """
         return make_answer(("sql",), self._inspect(settings, table_statements))
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error; end the transaction, or close a connection that no longer works."""
+        """Return the verdict on an error of a query, with secrets of the URL removed from its message.
+
+        The transaction is ended. A connection that no longer works is closed. An early timeout of the server counts as
+        rejected.
+        """
         is_late = self._alarm.clear() >= self.stops or isinstance(error, TimeoutError)
         kind, text = ("timeout", "") if is_late else self._verdict(error)
         if kind == "timeout" and not is_late and monotonic() < self._deadline - EARLY_SECONDS:
@@ -91,7 +101,7 @@ class ServerDriver(driver.TableDriver, Generic[S]):
 
     @abstractmethod
     def _inspect(self, settings: Settings, inspect: Callable[[sqlalchemy.Connection], list[Any]]) -> list[Any]:
-        """Return what `inspect` finds in a database; raise `Fault` or errors of the driver."""
+        """Return what `inspect` returns for a connection to the database; raise `Fault` or the errors of the driver."""
 
     @abstractmethod
     def _open(self) -> S:
@@ -99,7 +109,10 @@ class ServerDriver(driver.TableDriver, Generic[S]):
 
     @abstractmethod
     def _verdict(self, error: Exception) -> tuple[str, str]:
-        """Return the kind of a failure, and its message; "fault" only for a file, or if the query was not sent."""
+        """Return the kind of a failure and its message.
+
+        The kind is "fault" only for a problem with a file, or if the query was not sent.
+        """
 
     def _message(self, error: Exception) -> str:
         return str(error)
@@ -110,7 +123,10 @@ class ServerDriver(driver.TableDriver, Generic[S]):
         return url
 
     def _begin(self, seconds: float) -> S:
-        """Begin a transaction in the session, or in a new one if the server has ended it meanwhile."""
+        """Begin a transaction in the kept session, or in a new session if the server has ended it; return the session.
+
+        Raise `Fault` if there is no connection. The least recently used session beyond CONNECTIONS is closed.
+        """
         if self._url in self._sessions:
             with suppress(Exception):  # a new connection shows what is wrong
                 self._sessions[self._url].begin(seconds)
@@ -134,7 +150,7 @@ class ServerDriver(driver.TableDriver, Generic[S]):
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
-    """Return the password and the secret parameters of a URL in all their encodings, the longest first."""
+    """Return the secrets of a URL in all encodings, the longest first: the URL, its password, its secret parameters."""
     user_info = _USER_INFO.match(url)
     texts = [url, user_info[2] if user_info else ""]
     texts += [value for name, value in _PARAMETER.findall(url) if _SECRET_NAME.search(name)]
@@ -144,7 +160,7 @@ def secrets_of(url: str) -> tuple[str, ...]:
 
 
 def redact(text: str, secrets: tuple[str, ...]) -> str:
-    """Return the text with an ellipsis instead of each secret."""
+    """Return a text with an ellipsis instead of each secret; short secrets count only as whole words."""
     for secret in secrets:
         if len(secret) >= MIN_CHARACTERS:
             text = text.replace(secret, "…")
@@ -154,9 +170,9 @@ def redact(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def read_json(text: str) -> Any:
-    r"""Return JSON of a list or an object as Python's value with exact numbers, and of a scalar as JSON text.
+    r"""Return a JSON list or object as Python's value with exact numbers, and a JSON scalar as JSON text.
 
-    A text that Python cannot read is returned as it is.
+    A text that Python cannot read as JSON is returned unchanged.
 
     >>> read_json('{"b": [1,  null],\n "a": 1.50}'), read_json('"a"'), read_json("1.50"), read_json("null")
     ({'b': [1, None], 'a': Decimal('1.50')}, '"a"', '1.5', 'null')
@@ -169,7 +185,10 @@ def read_json(text: str) -> Any:
 
 
 def _json_text(value: Any) -> str:
-    """Return a scalar as JSON text: `json` would round numbers to floats."""
+    """Return a scalar as JSON text, without rounding numbers to floats as `json` would.
+
+    Trailing zeros of a decimal are removed.
+    """
     match value:
         case Decimal() if not value:
             return "0"
@@ -182,7 +201,10 @@ def _json_text(value: Any) -> str:
 
 
 def column_rows(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
-    """Return the columns of all tables and views of the default schema, as rows of `DescribedColumn`."""
+    """Return a row for each column of the default schema's tables and views, in the form of `DescribedColumn`.
+
+    A column with several foreign keys has a row for each.
+    """
     inspector = sqlalchemy.inspect(connection)
     tables = inspector.get_multi_columns(kind=ObjectKind.ANY)
     keys = inspector.get_multi_foreign_keys()
@@ -201,7 +223,7 @@ def column_rows(connection: sqlalchemy.Connection) -> list[tuple[Any, ...]]:
 
 
 def table_statements(connection: sqlalchemy.Connection) -> list[tuple[str]]:
-    """Return the CREATE TABLE statements of the default schema's tables and views, by name, in its own dialect."""
+    """Return the CREATE TABLE statements of the default schema's tables and views by name, in its own dialect."""
     inspector = sqlalchemy.inspect(connection)
     primary_keys, foreign_keys = inspector.get_multi_pk_constraint(), inspector.get_multi_foreign_keys()
     dialect = connection.dialect

@@ -1,6 +1,6 @@
-"""Databases by their SQLAlchemy URLs, queried from a child process.
+"""The engine `sqlalchemy`: databases by their SQLAlchemy URLs, queried from a child process.
 
-PostgreSQL has a driver of its own, and another one for write queries, which gets the statements of one text at a time.
+PostgreSQL has its own driver, and another driver for write queries, which gets the statements of one text at a time.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ PROBE = "SELECT 1"
 
 
 class Backend(NamedTuple):
-    """A backend of URLs, named before `+` and `://`."""
+    """A kind of database, which URLs name before `+` or `://`."""
 
     dialect: str = ""
-    """sqlglot's name for its SQL."""
+    """sqlglot's name for its SQL; empty if it is unknown."""
     module: str = ""
-    """The module of its default driver."""
+    """The module of its default driver; empty if SQLAlchemy needs none."""
     install: str = ""
     """The requirement that installs `module`."""
 
@@ -102,8 +102,11 @@ _URL = re.compile(
 )
 
 
-def _parts(url: str) -> tuple[str, str]:
-    """Return the backend and the driver, both in lower case, the driver empty if the URL leaves it open."""
+def _backend_and_driver(url: str) -> tuple[str, str]:
+    """Return the backend and the driver that a URL names, in lower case.
+
+    The driver is empty if the URL leaves it open; both are empty for an invalid URL.
+    """
     match = _URL.fullmatch(url)
     return (match["backend"].lower(), (match["driver"] or "").lower()) if match else ("", "")
 
@@ -119,11 +122,14 @@ SETTINGS = {
 
 
 def check(settings: Settings) -> None:
-    """Raise `SettingError` for an invalid URL or a driver that is not installed; messages quote no part of the URL."""
+    """Raise `SettingError` for an invalid URL, an unknown backend or driver, or a package that is not installed.
+
+    Messages quote no part of the URL.
+    """
     check_settings(settings, SETTINGS)
     if "url" not in settings:
         raise SettingError("url", "needs a url")
-    backend, driver = _parts(settings["url"])
+    backend, driver = _backend_and_driver(settings["url"])
     _check_scheme(backend, driver)
     if backend in FILE_BACKENDS:  # their files are read by their engines, without SQLAlchemy
         if may_hold_credentials(settings["url"].partition("://")[2]):
@@ -146,7 +152,7 @@ def check(settings: Settings) -> None:
 
 
 def _check_scheme(backend: str, driver: str) -> None:
-    """Raise `SettingError` for a backend or a driver that is unknown."""
+    """Raise `SettingError` if the backend, or its driver, is unknown to SQLAlchemy and to this module."""
     drivers = BUILT_IN_DRIVERS.get(backend, ())
     if backend in BACKENDS and (not drivers or driver in ("", *drivers)):
         return
@@ -160,15 +166,18 @@ def _check_scheme(backend: str, driver: str) -> None:
 
 
 def dialect(settings: Settings) -> str:
-    """Return sqlglot's name for the SQL of the database; empty if it is unknown."""
-    return BACKENDS.get(_parts(str(settings.get("url")))[0], Backend()).dialect
+    """Return sqlglot's name for the database's SQL; empty if it is unknown."""
+    return BACKENDS.get(_backend_and_driver(str(settings.get("url")))[0], Backend()).dialect
 
 
 def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
-    """Open `{sqlalchemy: url}`; nothing is sent before a query."""
+    """Return the engine of `{sqlalchemy: url}`; nothing is sent before the first query.
+
+    Credentials in the URL are registered as secrets.
+    """
     url = source.settings["url"]
     register_secrets(source.settings)
-    backend, _ = _parts(url)
+    backend, _ = _backend_and_driver(url)
     if is_postgres(source.settings):
         host = hosts.shared(Host("postgresql", POSTGRES_DRIVER, packages=POSTGRES_PACKAGES))
         return SQLAlchemyEngine(source.name, host, {"url": psycopg_url(url)})
@@ -181,17 +190,20 @@ def open_sqlalchemy(source: Source, hosts: Hosts) -> SQLAlchemyEngine:
 
 
 def is_postgres(settings: Settings) -> bool:
-    """Return whether a URL is of a PostgreSQL database."""
-    return BACKENDS.get(_parts(str(settings.get("url")))[0]) is POSTGRES
+    """Return whether the settings' URL is that of a PostgreSQL database."""
+    return BACKENDS.get(_backend_and_driver(str(settings.get("url")))[0]) is POSTGRES
 
 
 def psycopg_url(url: str) -> str:
-    """Return a URL of PostgreSQL with the driver that reads it."""
+    """Return a PostgreSQL URL with psycopg as its driver."""
     return f"postgresql+psycopg{url[url.index('://') :]}"
 
 
 class SQLAlchemyEngine(RemoteDatabase):
-    """A database; `settings` are those of its child. With a `guarded_dialect` queries are parsed before they run."""
+    """A database by its SQLAlchemy URL; `settings` are those of its child process.
+
+    With a `guarded_dialect`, queries are parsed in that dialect, and refused unless they only read.
+    """
 
     def __init__(
         self, name: str, host: Host, settings: Mapping[str, Any], *, guarded_dialect: str | None = None
@@ -220,7 +232,7 @@ SQLALCHEMY = EngineType(
 
 
 def read_writes(query: str) -> Settings | Failure:
-    """Return the statements of a text, or why it is not sent."""
+    """Return the statements of a text as settings for the child process, or the failure that they are not allowed."""
     from pytest_queryeval.features.database_servers.postgres_statements import read_statements
 
     statements = read_statements(query)
@@ -228,12 +240,12 @@ def read_writes(query: str) -> Settings | Failure:
 
 
 def url_settings(source: Source, _: Engine) -> Settings:
-    """Return the settings of requests about a database."""
+    """Return the settings of requests for write queries on a source."""
     return {"url": psycopg_url(source.settings["url"])}
 
 
 def check_writes(source: Source) -> None:
-    """Raise `SettingError` unless a source is a PostgreSQL database of which its suite says that it may be written."""
+    """Raise `SettingError` unless a source is a PostgreSQL database with `scratch: true`."""
     if not is_postgres(source.settings):
         raise SettingError("url", "`writes` works with PostgreSQL, SQLite and DuckDB only: name such a database")
     if source.settings.get("scratch") is not True:

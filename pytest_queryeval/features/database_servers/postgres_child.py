@@ -1,7 +1,7 @@
-"""PostgreSQL in a child process: read-only whatever the role may do, for untrusted queries.
+"""The child process of PostgreSQL: read-only whatever the role may do, for untrusted queries.
 
 Loaded by `host_child.py`. A query is declared as a cursor in a READ ONLY transaction that is always rolled back:
- https://www.postgresql.org/docs/current/sql-declare.html
+https://www.postgresql.org/docs/current/sql-declare.html
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ UNSAFE_PLACES = frozenset(("exec_parse_message", "transformDeclareCursorStmt", "
 
 
 class Session:
-    """One connection and its transaction; `refused_names` are the functions and views that a query must not name."""
+    """A PostgreSQL connection with its transaction; `refused_names` are names that a query must not contain."""
 
     access = "READ ONLY"
 
@@ -125,7 +125,7 @@ class Session:
         self.refused_names = functions.union(views, PASSWORD_TABLES)
 
     def begin(self, seconds: float) -> None:
-        """Start the transaction of a query."""
+        """Start the transaction of a query that may take this many seconds; an open transaction is ended first."""
         if self.connection.info.transaction_status != TransactionStatus.IDLE:
             self.end()
         limit, idle = (max(1, round(1000 * time)) for time in (seconds, IDLE_SECONDS))
@@ -135,21 +135,21 @@ class Session:
         )
 
     def accept_any_bytes(self) -> None:
-        """Accept bytes that are not UTF-8 until the end of the transaction: an SQL_ASCII database may have some."""
+        """Accept bytes that are not UTF-8 until the transaction ends, if the database's encoding is SQL_ASCII."""
         if self._lenient:
             self.connection.execute(b"SET LOCAL client_encoding = SQL_ASCII")
 
     def cancel(self) -> None:
-        """Ask the server to end the query; from another thread."""
+        """Ask the server to end the query; may be called from another thread."""
         self.connection.cancel_safe(timeout=CUT_SECONDS - CANCEL_SECONDS)
 
     def cut(self) -> None:
-        """Shut the connection down, so that no read waits for the server; it ends the query when it can."""
+        """Shut the connection down, so that no read waits for the server, which ends the query when it can."""
         with socket.socket(fileno=os.dup(self.connection.fileno())) as connection:
             connection.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
-        """End the transaction, and release the locks that outlive it."""
+        """Roll the transaction back, and release the advisory locks that outlive it."""
         self.connection.execute("ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()")
 
     def close(self) -> None:
@@ -158,7 +158,10 @@ class Session:
 
 
 class Driver(ServerDriver[Session]):
-    """Keeps the last 8 connections; `settings` of a request is `{"url": a URL of postgresql+psycopg}`."""
+    """Runs queries on PostgreSQL; it keeps the last 8 connections.
+
+    `settings` of a request are `{"url": a URL of postgresql+psycopg}`.
+    """
 
     session_type: type[Session] = Session
     stops = 2  # the first alarm only asks the server to cancel
@@ -170,7 +173,11 @@ class Driver(ServerDriver[Session]):
         self._query = ""
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault`, `Refused`, psycopg's errors, or ValueError for text that cannot be SQL."""
+        """Start `query`, and return its columns and a function that fetches rows.
+
+        The query is cancelled after `timeout` seconds. Raise `Fault`, `Refused`, psycopg's errors, or ValueError for a
+        text that cannot be SQL.
+        """
         session = self._start(settings, query, timeout, refuse)
         cursor = psycopg.ServerCursor(session.connection, CURSOR)
         cursor.execute(query.encode())
@@ -193,7 +200,10 @@ class Driver(ServerDriver[Session]):
     def _start(
         self, settings: Settings, query: str, timeout: float, check: Callable[[str, frozenset[str]], None]
     ) -> Session:
-        """Begin the transaction of a query that `check` does not refuse, and watch over its time."""
+        """Begin the transaction of a query and set the alarms for its time; return the session.
+
+        `check` raises `Refused` for a query that must not run.
+        """
         began = monotonic()
         self._settings, self._query, self._deadline = settings, query, began + timeout
         self._alarm.clear()
@@ -216,7 +226,7 @@ class Driver(ServerDriver[Session]):
 
 
 def refuse(query: str, functions: frozenset[str]) -> None:
-    """Raise `Refused` for commands and for functions that do more than read, ValueError for a NUL character."""
+    """Raise `Refused` for a command, or for a name among `functions`; raise ValueError for a NUL character."""
     word = first_word(query, is_nesting=True)
     if word in COMMANDS:
         raise Refused(word.upper())
@@ -224,7 +234,10 @@ def refuse(query: str, functions: frozenset[str]) -> None:
 
 
 def refuse_names(query: str, functions: frozenset[str]) -> None:
-    """Raise `Refused` for functions that do more than read, ValueError for a NUL character."""
+    """Raise `Refused` if a text has one of the names in `functions` anywhere, or a name in U&"…".
+
+    Raise ValueError for a NUL character.
+    """
     if "\0" in query:
         raise ValueError("the text contains a NUL character")
     lower = query.lower()
@@ -235,7 +248,7 @@ def refuse_names(query: str, functions: frozenset[str]) -> None:
 
 
 def verdict(error: Exception, query: str) -> tuple[str, str]:
-    """Return the kind of a failure of `query`, and its message; "fault" only if the query was not sent."""
+    """Return the kind of the failure of `query` and its message; it is "fault" only if the query was not sent."""
     if isinstance(error, Fault):
         return "fault", str(error)
     if isinstance(error, Refused):

@@ -1,4 +1,4 @@
-"""The statements of a text for PostgreSQL that may change data, as far as sqlglot can tell from the text."""
+"""The statements of a text for PostgreSQL that may change data, checked by sqlglot before they are sent."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ SYSTEM_SCHEMAS = ("information_schema", "pg_catalog", "pg_toast")
 
 
 def read_statements(query: str) -> list[str] | Failure:
-    """Return the statements of a text, each from its first word on, or why it is not sent to the server.
+    """Return the statements of a text without comments before them; a failure if one of them is not allowed.
 
-    A statement that begins with one of these words ends no transaction, whatever follows.
+    Statements may read, change rows, and define tables, views and indexes. None of them ends a transaction, because
+    their first words do not.
     """
     tokens, trees, error = parse_query(query, "postgres").statements
     groups = groupby(tokens or [], key=lambda token: token.token_type is TokenType.SEMICOLON)
@@ -54,13 +55,13 @@ def read_statements(query: str) -> list[str] | Failure:
     if not statements:
         return Failure(kind="invalid", message="the text contains no statement")
     for tree in trees:
-        if refused := _refused(tree):
+        if refused := _forbidden_construct(tree):
             return _unsafe(refused)
     return statements
 
 
-def _refused(tree: exp.Expr) -> str:
-    """Return what of a statement is not allowed, or nothing."""
+def _forbidden_construct(tree: exp.Expr) -> str:
+    """Return the construct of a statement that is not allowed; empty if all is allowed."""
     if not isinstance(tree, ALLOWED):
         return tree.key.upper()
     for node in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Alter, exp.Drop):

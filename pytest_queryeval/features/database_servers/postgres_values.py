@@ -1,6 +1,6 @@
-"""Loaders for values of PostgreSQL that Python has no type for, or compares differently. Imported by child processes.
+"""Loaders for PostgreSQL's values that Python has no type for, or compares differently. Imported by child processes.
 
-Values that are equal for PostgreSQL become the same value, as far as one value alone allows.
+Values that PostgreSQL calls equal become the same value, as far as one value alone allows.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ _DAYS_OF_A_MONTH = 30  # as PostgreSQL compares intervals
 
 
 def text_of(data: Buffer) -> str:
-    r"""Return the text, with `\xe9` for bytes that are not UTF-8, which a database in SQL_ASCII may hold."""
+    r"""Return bytes as text, with escapes such as `\xe9` for bytes that are not UTF-8."""
     return bytes(data).decode(errors="backslashreplace")
 
 
 class LenientLoader(Loader):
-    """Reads texts, also those that are not UTF-8."""
+    """Loads texts; bytes that are not UTF-8 become escapes."""
 
     def load(self, data: Buffer) -> str:
-        """Return the text."""
+        """Return the text of the bytes."""
         return text_of(data)
 
 
 class PaddedLoader(LenientLoader):
-    """Reads `char(n)` without the blanks at its end, which PostgreSQL ignores in comparisons."""
+    """Loads `char(n)` without the spaces at its end, which PostgreSQL ignores in comparisons."""
 
     def load(self, data: Buffer) -> str:
-        """Return the text."""
+        """Return the text of the bytes without spaces at its end."""
         return super().load(data).rstrip(" ")
 
 
 class FallbackLoader(Loader):
-    """Reads by `inner`; values that Python cannot hold stay text: infinity, years before 1 and after 9999, 24:00."""
+    """Loads values by `inner`; values that Python lacks stay text: infinity, years before 1 or after 9999, 24:00."""
 
     inner: type[Any]
 
@@ -64,7 +64,7 @@ class FallbackLoader(Loader):
         self._load = self.inner(oid, context).load
 
     def load(self, data: Buffer) -> Any:
-        """Return the value, or its text."""
+        """Return the value, or its text if Python cannot represent it."""
         try:
             return self._load(data)
         except (psycopg.Error, ValueError, OverflowError):
@@ -72,10 +72,10 @@ class FallbackLoader(Loader):
 
 
 class IntervalLoader(Loader):
-    """Intervals as timedeltas with months of 30 days, as PostgreSQL compares them."""
+    """Loads intervals as timedeltas with months of 30 days, as PostgreSQL compares them."""
 
     def load(self, data: Buffer) -> Any:
-        """Return the value; its text if it is too long, or in the format of another `intervalstyle`."""
+        """Return the timedelta; the text if the interval is too long, or in the format of another `intervalstyle`."""
         text = text_of(data)
         match = _INTERVAL.fullmatch(text)
         if not match:
@@ -90,15 +90,15 @@ class IntervalLoader(Loader):
 
 
 class JsonLoader(Loader):
-    """JSON as lists and mappings, scalars as JSON text: a JSON null is not NULL."""
+    """Loads JSON as lists and mappings, and a scalar as JSON text, so that a JSON null is not NULL."""
 
     def load(self, data: Buffer) -> Any:
-        """Return the value; as it came if Python cannot read it."""
+        """Return the value; the text if Python cannot read it."""
         return read_json(text_of(data))
 
 
 def register_loaders(connection: psycopg.Connection, *, lenient: bool = False) -> None:
-    """Register the loaders above; `lenient` accepts texts that are not UTF-8."""
+    """Register this module's loaders for a connection; `lenient` accepts texts that are not UTF-8."""
     adapters = connection.adapters
     text_loader = LenientLoader if lenient else TextLoader
     for text_type in (*TEXT_TYPES, OID_OF_OTHERS) if lenient else ():

@@ -1,9 +1,9 @@
-"""PostgreSQL in a child process: statements that change data, in a transaction that is rolled back.
+"""The child process for PostgreSQL statements that change data, in a transaction that is rolled back.
 
-Loaded by `host_child.py`. The locks of the transaction tell which tables it may have changed, triggers and cascades
-included. Rows that it added have its number in `xmin`; rows that it removed are those that a second connection, which
-sees the state before, has with a number in `xmax`, and the transaction does not see. A table that it locked against
-readers is read as a whole, by the transaction and after it.
+Loaded by `host_child.py`. The locks of the transaction show which tables it may have changed, also by triggers and
+cascades. Rows that the transaction added have its number in `xmin`. Rows that it removed are found by a second
+connection, which sees the state before: they have a number in `xmax`, and the transaction does not see them. A table
+that it locked against readers is read as a whole, by the transaction and after it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ Connection: TypeAlias = psycopg.Connection[Any]
 
 
 class WriteSession(Session):
-    """A connection whose transactions may write, and `before`, another one, which never sees what they write."""
+    """A connection whose transactions may write, and a second connection `before` that never sees what they write."""
 
     access = "ISOLATION LEVEL READ COMMITTED, READ WRITE"
 
@@ -102,18 +102,24 @@ class WriteSession(Session):
         self.refused_names -= ALLOWED_FUNCTIONS
 
     def end(self) -> None:
-        """End both transactions, and release the locks that outlive them."""
+        """Roll both transactions back, and release the advisory locks that outlive them."""
         super().end()
         self.before.end()
 
 
 class Driver(postgres_child.Driver):
-    """Keeps the last 8 connections; `settings` are `{"url": …, "statements": [text, …], "max_rows": number}`."""
+    """Runs write queries on PostgreSQL; it keeps the last 8 connections.
+
+    `settings` are `{"url": …, "statements": [text, …], "max_rows": number}`.
+    """
 
     session_type = WriteSession
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Run statements, undo them, and return what they changed and returned; raises like the driver that reads."""
+        """Run statements, undo them, and return what they changed and returned; raise the errors of the reading driver.
+
+        `timeout` limits all statements together.
+        """
         session, max_rows = self._start(settings, query, timeout, refuse_names), settings["max_rows"]
         assert isinstance(session, WriteSession)
         connection = session.connection
@@ -139,7 +145,7 @@ class Driver(postgres_child.Driver):
         return answer
 
     def describe(self, settings: Settings) -> Answer:
-        """Wait until no other session runs write queries on the database; raises `Fault`."""
+        """Wait until no other session runs write queries on the database, and return an empty answer; raise `Fault`."""
         self._settings = settings
         session = self._begin(IDLE_SECONDS)
         assert isinstance(session, WriteSession)
@@ -153,30 +159,36 @@ class Driver(postgres_child.Driver):
 
 
 class PostgresTransaction(Transaction):
-    """The transaction of a connection; `before` is another one, which never sees what the first one writes."""
+    """The open transaction of `connection`; the connection `before` never sees what it writes."""
 
     def __init__(self, connection: Connection, before: Connection, max_rows: int) -> None:
         self._connection, self._before, self._max_rows = connection, before, max_rows
         self._written: set[int] = set()
 
     def relations(self) -> Relations:
-        """Return all tables, views and indexes."""
+        """Return all tables, views and indexes by schema and name.
+
+        The tables whose rows may have changed are remembered for `changed_rows`.
+        """
         rows = self._connection.execute(RELATIONS.encode()).fetchall()
         self._written = {oid for _, _, _, oid, *_, has_changes in rows if has_changes}
         return {(schema, name): Relation(*fields) for schema, name, *fields, _ in rows}
 
     def content(self, relation: Relation) -> tuple[Columns, Rows]:
-        """Return the columns and the rows of a table or a view, at most one more than allowed."""
+        """Return the columns and the rows of a table or view, at most one row more than `max_rows`."""
         statement = f"SELECT * FROM {relation.quoted} LIMIT {self._max_rows + 1}"  # noqa: S608 - quoted
         names, rows = run_statement(self._connection, statement)
         return names or (), rows
 
     def keys(self, relation: Relation) -> Rows:
-        """Return what is known of columns."""
+        """Return rows about the keys and generated columns of a table: type, column, referenced table and column."""
         return self._connection.execute(KEYS.encode(), {"oid": relation.place}).fetchall()
 
     def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
-        """Return the rows that the transaction added, and those that it removed, by the ids of transactions."""
+        """Return a table's columns, the rows that the transaction added, and the rows that it removed.
+
+        None if the transaction wrote no rows of the table.
+        """
         if table.place not in self._written:
             return None
         rows, limit = f"FROM {table.quoted} WHERE", f"LIMIT {self._max_rows + 1}"
@@ -191,13 +203,16 @@ class PostgresTransaction(Transaction):
         return columns or (), added, encode_rows(removed)
 
     def undo(self) -> None:
-        """Roll back both transactions."""
+        """Roll both transactions back."""
         self._before.execute("ROLLBACK")
         self._connection.execute("ROLLBACK")
 
 
 def run_statement(connection: Connection, statement: str) -> tuple[tuple[str, ...] | None, Rows]:
-    """Run one statement, as the server's extended protocol ensures; return the names and the rows that it returns."""
+    """Run a single statement, and return its columns and rows; the columns are None if it returns no rows.
+
+    The extended protocol refuses several statements. Raise psycopg's errors.
+    """
     result = connection.pgconn.exec_params(statement.encode(), [])
     if result.status == pq.ExecStatus.COMMAND_OK:
         return None, []

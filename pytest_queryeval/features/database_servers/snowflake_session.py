@@ -1,6 +1,6 @@
-"""What Snowflake needs in a child process: the verdicts on its errors, its JSON, and where its session is.
+"""What Snowflake needs in a child process: verdicts on its errors, its JSON, and the place of its session.
 
-It imports nothing of Snowflake's packages: their classes are recognised by their names.
+It imports nothing of Snowflake's packages, and recognizes their classes by name.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _PREFIX = re.compile(r"^\d{6} \(\w{5}\): ")
 
 
 def is_snowflake_error(error: BaseException | None) -> bool:
-    """Return whether an error is one of Snowflake's driver."""
+    """Return whether an error is of Snowflake's driver."""
     return type(error).__module__.startswith("snowflake.")
 
 
 def snowflake_verdict(error: Any) -> tuple[str, str]:
-    """Return the kind of a failure and its message, which is the same in each run: without the ids of requests."""
+    """Return the kind of a failure and its message, without the ids of requests, so that it is the same in each run."""
     message = _PREFIX.sub("", str(getattr(error, "raw_msg", None) or error))
     if type(error).__name__ not in STATEMENT_ERRORS:
         return "rejected", message
@@ -49,9 +49,9 @@ def snowflake_verdict(error: Any) -> tuple[str, str]:
 
 
 def check_session(connection: sqlalchemy.Connection, url: sqlalchemy.URL) -> None:
-    """Raise `Fault` where the session has no database, schema or warehouse though the URL names one.
+    """Raise `Fault` if the session lacks a database, schema or warehouse that the URL names.
 
-    Snowflake opens a session all the same, and then refuses each query.
+    Snowflake opens such a session, and then refuses every query.
     """
     database, _, schema = (url.database or "").partition("/")
     names = {"database": database, "schema": schema, "warehouse": url.query.get("warehouse")}
@@ -62,7 +62,7 @@ def check_session(connection: sqlalchemy.Connection, url: sqlalchemy.URL) -> Non
 
 
 def row_encoder(description: Sequence[Any]) -> Callable[[Sequence[Sequence[Any]]], list[tuple[Any, ...]]]:
-    """Return the function that encodes rows, whose semi-structured cells are read: see `read_json`."""
+    """Return the function that encodes rows of these columns; cells of semi-structured types become JSON values."""
     json_columns = [column for column, properties in enumerate(description) if properties[1] in JSON_TYPES]
     if not json_columns:
         return encode_rows

@@ -1,6 +1,7 @@
-"""Any database with a dialect of SQLAlchemy, in a child process; the parent checks that a text is one query.
+"""The child process of all other databases with a SQLAlchemy dialect; the parent checks that a text is one query.
 
-Loaded by `host_child.py`. The transaction is read-only where a recipe below makes it so, and is always rolled back.
+Loaded by `host_child.py`. The transaction is read-only if a recipe of this module makes it so, and is always rolled
+back.
 """
 
 from __future__ import annotations
@@ -46,14 +47,14 @@ SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 class Recipe(NamedTuple):
-    """Commands that keep queries from writing."""
+    """Commands that keep queries from writing and limit their time."""
 
     connected: tuple[str, ...] = ()
-    """For a new connection."""
+    """Commands for a new connection."""
     before: tuple[str, ...] = ()
-    """Before each query; `{seconds}`, `{milliseconds}` and `{whole_seconds}` are its time limit."""
+    """Commands before a query; `{seconds}`, `{milliseconds}` and `{whole_seconds}` are replaced by its time limit."""
     after: tuple[str, ...] = ()
-    """After each query."""
+    """Commands after each query."""
 
 
 MYSQL = Recipe(
@@ -96,7 +97,7 @@ SQLITE_FAULTS = ("BUSY", "CANTOPEN", "CORRUPT", "IOERR", "LOCKED", "NOTADB", "PE
 
 
 class Session:
-    """A connection."""
+    """A connection with its transaction; a new connection runs the first commands of its recipe."""
 
     def __init__(self, connection: sqlalchemy.Connection) -> None:
         self.connection = connection
@@ -105,7 +106,7 @@ class Session:
         self._run(self.recipe.connected)
 
     def begin(self, seconds: float) -> None:
-        """Start the transaction of a query; raises the errors of the driver."""
+        """Start the transaction of a query that may take this many seconds; raise the errors of the driver."""
         self.connection.rollback()
         limits = {
             "seconds": f"{max(seconds, 0.001):.3f}",
@@ -115,7 +116,7 @@ class Session:
         self._run([text.format(**limits) for text in self.recipe.before])
 
     def end(self) -> None:
-        """End the transaction of a query; raises the errors of the driver."""
+        """Roll back the transaction of a query; raise the errors of the driver."""
         self._run(self.recipe.after)
         self.connection.rollback()
 
@@ -125,13 +126,15 @@ class Session:
         self.connection.close()
 
     def _run(self, texts: Sequence[str]) -> None:
-        """Run commands that give no rows."""
         for text in texts:
             self.connection.exec_driver_sql(text).close()
 
 
 class Driver(ServerDriver[Session]):
-    """Keeps the last 8 connections; `settings` of a request is `{"url": URL, "folder": where relative paths start}`."""
+    """Runs queries by SQLAlchemy; it keeps the last 8 connections.
+
+    `settings` of a request are `{"url": URL, "folder": the folder of relative paths}`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +142,11 @@ class Driver(ServerDriver[Session]):
         self._unread_result: tuple[str, Any] | None = None
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault`, SQLAlchemy's errors, or ValueError for a query that gives no rows."""
+        """Start `query`, and return its columns and a function that fetches rows.
+
+        Fetching raises TimeoutError after the time limit. Raise `Fault`, SQLAlchemy's errors, or ValueError for a query
+        that returns no rows.
+        """
         deadline = self._deadline = monotonic() + timeout
         self._alarm.clear()
         self._settings = settings
@@ -194,7 +201,10 @@ class Driver(ServerDriver[Session]):
 
 
 def connect(url: str, folder: str) -> sqlalchemy.Connection:
-    """Open a connection; files are opened read-only and never created. Raises `Fault` and the errors of the driver."""
+    """Return a new connection; database files are opened read-only and never created.
+
+    Raise `Fault` for a file that does not exist or is none of SQLite, and the errors of the driver.
+    """
     parsed_url = sqlalchemy.make_url(url)
     name = parsed_url.get_backend_name()
     if name in ("sqlite", "duckdb") and parsed_url.database and parsed_url.database not in IN_MEMORY_NAMES:
@@ -216,7 +226,7 @@ def connect(url: str, folder: str) -> sqlalchemy.Connection:
 
 
 def stop_of(driver_connection: Any) -> Callable[[], object]:
-    """Return the function of a driver that stops a query from another thread; it does nothing if there is none."""
+    """Return the driver's function that stops a query from another thread; a function without effect if it has none."""
     native_connection = getattr(getattr(driver_connection, "transport", None), "connection", None)  # of ClickHouse
     places = ((driver_connection, "interrupt"), (driver_connection, "cancel"), (native_connection, "send_cancel"))
     functions = (getattr(place, name, None) for place, name in places)
@@ -224,7 +234,10 @@ def stop_of(driver_connection: Any) -> Callable[[], object]:
 
 
 def verdict(error: Exception) -> tuple[str, str]:
-    """Return the kind of a failure, and its message; "fault" only for a file, or if the query was not sent."""
+    """Return the kind of a failure and its message.
+
+    The kind is "fault" only for a problem with a file, or if the query was not sent.
+    """
     if isinstance(error, Fault):
         return "fault", str(error)
     if isinstance(error, ValueError):
@@ -251,7 +264,7 @@ def verdict(error: Exception) -> tuple[str, str]:
 
 
 def message_of(error: Exception) -> str:
-    """Return the driver's message, without the statement that SQLAlchemy adds."""
+    """Return the driver's message without the statement that SQLAlchemy adds, an error number, or a stack trace."""
     cause = cause_of(error)
     if cause is None:
         return f"{type(error).__name__}: {error}"
@@ -260,6 +273,6 @@ def message_of(error: Exception) -> str:
 
 
 def cause_of(error: Exception) -> BaseException | None:
-    """Return the driver's error within one of SQLAlchemy, or of a dialect that has errors of its own."""
+    """Return the driver's error within an error of SQLAlchemy or of ClickHouse's dialect; None for any other error."""
     is_wrapped = isinstance(error, DBAPIError) or type(error).__module__.startswith("clickhouse")
     return getattr(error, "orig", None) if is_wrapped else None
