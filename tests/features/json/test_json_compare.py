@@ -123,12 +123,11 @@ def test_settings_only_let_more_values_be_equal(gold, predicted):
         assert is_equal == (not any(differing(gold, predicted, policy)["counts"].values()))
 
 
-def records(number, **changes):
+def records(number):
     chance = random.Random(5)
     return [
         {"id": place, "name": f"n{chance.random()}", "on": chance.random() < 0.5, "in": chance.choice("abc")}
         | {f"f{field}": chance.randrange(1_000) for field in range(6)}
-        | {name: chance.random() for name in changes}
         for place in range(number)
     ]
 
@@ -150,12 +149,12 @@ def tenth_missing(gold):
     ("setting", "change", "f1"),
     [
         ("{lists: ordered}", list, 1.0),
-        ("{lists: ordered}", inserted, 2 * 45_000 / 100_001),
+        ("{lists: ordered}", inserted, 2 * 18_000 / 40_001),
         ("{lists: any}", shuffled, 1.0),
-        ("{lists: any}", inserted, 2 * 45_000 / 100_001),
-        ("{lists: any}", tenth_missing, 2 * 40_500 / 95_000),
+        ("{lists: any}", inserted, 2 * 18_000 / 40_001),
+        ("{lists: any}", tenth_missing, 2 * 16_200 / 38_000),
         ("{lists: {by: id}}", shuffled, 1.0),
-        ("{lists: {by: id}}", tenth_missing, 2 * 40_500 / 95_000),
+        ("{lists: {by: id}}", tenth_missing, 2 * 16_200 / 38_000),
     ],
 )
 def test_long_lists_are_aligned_exactly_and_in_bounded_time(setting, change, f1):
@@ -165,8 +164,8 @@ def test_long_lists_are_aligned_exactly_and_in_bounded_time(setting, change, f1)
         found = METRICS["path_f1"].function(gold, predicted, policy=policy_of(setting))
         return found, process_time() - started
 
-    _, of_few = timed(1_000)
-    found, of_many = timed(5_000)
+    _, of_few = timed(400)
+    found, of_many = timed(2_000)
 
     assert found == pytest.approx(f1)
     assert of_many < 15 * of_few  # all pairs of elements would take 25 times as long
@@ -183,14 +182,14 @@ def test_lists_within_many_elements_are_aligned_exactly(lists):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("lists", "least"), [("ordered", 0.7), ("any", 0.7)])
-def test_where_lists_are_too_long_the_score_and_the_difference_say_so(lists, least):
-    gold = records(12_000)
-    predicted = [{"id": -1}, *({**record, "f5": -1} for record in records(12_000))]
+@pytest.mark.parametrize("lists", ["ordered", "any"])
+def test_where_lists_are_too_long_the_score_and_the_difference_say_so(lists, monkeypatch):
+    monkeypatch.setattr("pytest_queryeval.features.json.alignment.MAX_WORK", 2_000_000)  # sooner than after seconds
+    gold, predicted = records(800), inserted(records(800))
 
     found = METRICS["path_f1"].function(JsonAnswer(gold), JsonAnswer(predicted), policy=Policy(lists=lists))
 
-    assert least < found.value < 1
+    assert 0.7 < found.value < 1
     (note,) = found.details["notes"]
     assert note == "path_f1: lists are too long to find their best alignment, so more of them may agree"
     assert note.removeprefix("path_f1: ") in differing(gold, predicted, Policy(lists=lists))["summary"]
