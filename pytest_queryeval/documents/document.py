@@ -40,31 +40,34 @@ _LITERALS = {True: "true", False: "false", None: "null"}
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that is being read; `shown` is how messages name it."""
+    """A file to read, by its absolute path; `shown` is the path in messages."""
 
     path: Path
     shown: Path
 
     @property
     def folder(self) -> Path:
-        """Where relative paths in the file start."""
+        """The folder of the file, where relative paths in it start."""
         return self.path.parent
 
     @property
     def is_yaml(self) -> bool:
-        """Whether what it holds is written as YAML, by its name."""
+        """Whether the name of the file ends in `.yaml` or `.yml`, so that messages show how to write YAML."""
         return self.path.suffix in (".yaml", ".yml")
 
     def location(self, line: int = 0, column: int = 0) -> Location:
-        """Return a place in this file."""
+        """Return a place in this file; a line or column of 0 means unknown."""
         return Location(self.shown, line, column)
 
     def problem(self, text: str, line: int = 0, column: int = 0) -> CaseError:
-        """Return an error at a place in this file, to be raised or kept."""
+        """Return, without raising it, an error at a place in this file, with its text on one line."""
         return CaseError(self.location(line, column), one_line(text, MAX_PROBLEM_CHARACTERS))
 
     def open(self, limit: int) -> BinaryIO:
-        """Return the content as a stream; raise `CaseError` if it cannot be read or is larger than `limit` bytes."""
+        """Open the file as a stream of bytes, which the caller closes.
+
+        Raise `CaseError` if it is no regular file, cannot be opened, or is larger than `limit` bytes.
+        """
         try:
             # Reading a pipe could block for ever.
             if self.path.exists() and not self.path.is_file():
@@ -80,11 +83,11 @@ class File:
         return stream
 
     def unreadable(self, error: Exception) -> CaseError:
-        """Return the error of a file whose content cannot be read."""
+        """Return, without raising it, the error for a file that cannot be read because of `error`."""
         return self.problem(f"cannot be read: {getattr(error, 'strerror', None) or error}")
 
     def data(self, limit: int) -> bytes:
-        """Return the whole content; raise `CaseError` as `open` does."""
+        """Return the content as bytes; raise `CaseError` if it cannot be read or is larger than `limit` bytes."""
         with self.open(limit) as stream:
             try:
                 return stream.read(limit + 1)
@@ -92,11 +95,14 @@ class File:
                 raise self.unreadable(error) from error
 
     def text(self, limit: int) -> str:
-        """Return the whole content as text without a byte order mark; raise `CaseError` also where it is not UTF-8."""
+        """Return the content as text without a byte order mark.
+
+        Raise `CaseError` if it cannot be read, is larger than `limit` bytes, or is not UTF-8.
+        """
         return self.decoded(self.data(limit), line=1).removeprefix("\ufeff")
 
     def decoded(self, data: bytes, *, line: int) -> str:
-        """Return bytes that start on `line` as text; raise `CaseError` with the place of the first wrong byte."""
+        """Return bytes that begin on line `line` as text; raise `CaseError` at the first byte that is not UTF-8."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -107,18 +113,21 @@ class File:
 
 
 def file_at(path: str | Path) -> File:
-    """Return the file at `path`; messages show it relative to the current folder when it is below that."""
+    """Return the file at `path`.
+
+    Messages show a path below the current folder relative to it, any other as absolute.
+    """
     absolute, current_folder = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100 - resolve() would follow links
     return File(absolute, absolute.relative_to(current_folder) if absolute.is_relative_to(current_folder) else absolute)
 
 
 @dataclass(slots=True, eq=False)  # not frozen, which would double the time to create one
 class Node:
-    """A scalar's source text, a sequence or a mapping.
+    """A scalar as its source text, a sequence or a mapping, with its place in the file.
 
-    `line` is where the node starts; for a mapping's value it is the line of its key. `key` names it in messages: the
-    key of which it is the value, or "item of KEY". Numbers, true, false and null of JSON are plain scalars, its strings
-    are quoted. `column` is that of a cell in a table, else 0.
+    `line` is where the node starts; for a value in a mapping it is the line of its key. `key` names the node in
+    messages: the key of the value, or "item of KEY". `form` is how the node was written. Numbers, true, false and null
+    of JSON are plain scalars, and strings of JSON are quoted. `column` is the column of a cell in a table, else 0.
     """
 
     value: str | list[Node] | dict[str, Node] = field(repr=False)
@@ -130,37 +139,40 @@ class Node:
 
     @property
     def location(self) -> Location:
-        """The place that messages name."""
+        """The place of the node, as messages name it."""
         return self.file.location(self.line, self.column)
 
     @property
     def plain(self) -> bool:
-        """Whether this is a scalar without quotes, which alone can be a number, true, false or null."""
+        """Whether the node is a scalar without quotes; only such a scalar can be a number, true, false or null."""
         return self.form in ("plain", "cut", "clipped")
 
     @property
     def empty(self) -> bool:
-        """Whether it is an empty text without quotes, or null in one of its spellings."""
+        """Whether the node is null in any spelling, or an empty text without quotes."""
         return self.plain and str(self.value).lower() in ("", "~", "null")
 
     def problem(self, text: str) -> CaseError:
-        """Return an error at this node, to be raised or kept."""
+        """Return, without raising it, an error at the place of this node."""
         return self.file.problem(text, self.line, self.column)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The content of a file, None if it is empty, and the problems that did not stop the reading."""
+    """The root node of a file, None if it is empty, and the problems that did not stop the reading."""
 
     root: Node | None
     problems: list[CaseError]
 
 
 class Problems(list[CaseError]):
-    """A list of problems that grows while a file is read."""
+    """A list of the problems found while a file is read."""
 
     def attempt(self, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Return what `read` returns, or None after keeping its problems."""
+        """Return what `read` returns.
+
+        If it raises `CaseError` or `SuiteError`, add the problems to the list and return None.
+        """
         try:
             return read(*args, **kwargs)
         except (CaseError, SuiteError) as error:
@@ -168,18 +180,19 @@ class Problems(list[CaseError]):
             return None
 
     def keep(self, error: CaseError | SuiteError) -> None:
-        """Add the problems of an error."""
+        """Add the problem or the problems of an error to the list."""
         self.extend(error.problems if isinstance(error, SuiteError) else (error,))
 
     def raise_any(self) -> None:
-        """Raise `error`, if there are any problems."""
+        """Raise `error()` if the list has any problems."""
         if self:
             raise self.error()
 
     def error(self) -> SuiteError:
-        """Return one error for all problems, each once, and at most MAX_ALIKE of one text.
+        """Return one error with all problems, without duplicates, and with at most MAX_ALIKE problems of the same text.
 
-        So a setting that is missing for 10,000 cases is a message of five lines.
+        The last of these says at how many more places the problem is, so a setting that 10,000 cases lack gives five
+        lines.
         """
         by_text: dict[str, list[CaseError]] = {}
         for problem in {str(problem): problem for problem in self}.values():
@@ -193,7 +206,7 @@ class Problems(list[CaseError]):
 
 
 def modification_time(path: Path) -> int:
-    """Return the time of the file's last change in nanoseconds; 0 if that fails, as reading the file will."""
+    """Return when a file was last changed, in nanoseconds; 0 if the file cannot be read."""
     try:
         return path.stat().st_mtime_ns
     except (OSError, ValueError):
@@ -201,13 +214,13 @@ def modification_time(path: Path) -> int:
 
 
 class _Number(str):
-    """The source text of a number."""
+    """The source text of a number in JSON."""
 
     __slots__ = ()
 
 
 class _RefusedError(ValueError):
-    """Text that is not JSON, or JSON that is refused in suites; `line` and `column` are 0 if they are not known."""
+    """A text is not JSON, or is JSON that suites may not have; `line` and `column` are 0 if unknown."""
 
     def __init__(self, reason: str, line: int = 0, column: int = 0, *, is_of_end: bool = False) -> None:
         super().__init__(reason)
@@ -217,12 +230,18 @@ class _RefusedError(ValueError):
 
 
 def read_json(file: File) -> Node:
-    """Read the value in a JSON file, without line numbers; raise `CaseError` with line and column."""
+    """Return the value of a JSON file as a node without line numbers.
+
+    Raise `CaseError`, with line and column if known, if the file cannot be read or is no accepted JSON.
+    """
     return parse_json(file.text(MAX_JSON_BYTES), file, line=0)
 
 
 def read_jsonl(file: File) -> Iterator[Node | CaseError]:
-    """Yield a node or problem for each line that is not blank; raise `CaseError` if the file cannot be read."""
+    """Yield, for each line that is not blank, the node of its JSON, or the `CaseError` of a wrong line.
+
+    Raise `CaseError` if the file cannot be read, or for a line that is too long.
+    """
     data = file.data(MAX_JSONL_BYTES)
     start, line = 0, 0
     while start < len(data):
@@ -246,9 +265,10 @@ def read_jsonl(file: File) -> Iterator[Node | CaseError]:
 
 
 def parse_json(text: str, file: File, *, line: int, hint: str = "") -> Node:
-    """Return text as a node on `line` of `file`, 0 for a text over several lines; raise `CaseError`.
+    """Return the value of a JSON text as a node on line `line` of `file`; 0 stands for a text of several lines.
 
-    A byte order mark before the text is ignored. `hint` is appended to errors of the end of the text.
+    A byte order mark before the text is ignored. Raise `CaseError` if the text is no accepted JSON; `hint` is appended
+    to messages on the end of the text.
     """
     try:
         return _parsed(text, file, line)
@@ -258,9 +278,10 @@ def parse_json(text: str, file: File, *, line: int, hint: str = "") -> Node:
 
 
 def json_within(node: Node) -> Node:
-    """Read the text of a node as JSON, and return it as a node at the same place; raise `CaseError` there.
+    """Return the value of the JSON text in a scalar as a node at the same place.
 
-    Places in messages are those in the text, since quotes, escapes and indentation hide those in the file.
+    Raise `CaseError` at the place of the scalar. The message has line and column within the text, because quotes,
+    escapes and indentation hide the place in the file.
     """
     try:
         return _parsed(str(node.value), node.file, node.line)
@@ -304,7 +325,10 @@ def _node(value: Any, file: File, line: int, depth: int, key: str = "") -> Node:
 
 
 def _refuse_surrogates(text: str) -> str:
-    """Return the text; refuse half of a surrogate pair, which no database, file or report can store."""
+    """Return the text.
+
+    Raise `_RefusedError` for half of a surrogate pair, which no database, file or report can store.
+    """
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise _RefusedError("a string contains half of a surrogate pair (\\ud800 to \\udfff): write both halves")
     return text

@@ -21,19 +21,19 @@ _SMALLER = "write a smaller one, or a text in double quotes"
 
 
 class JsonError(ValueError):
-    """JSON text with a value that readers should refuse."""
+    """A JSON text has a value that strict readers refuse."""
 
 
 class DuplicateKeyError(JsonError):
-    """An object that has a key twice, of which either value could be meant."""
+    """An object of a JSON text has the same key twice, so that either value could be meant."""
 
 
 class TooDeepError(JsonError):
-    """Values that are nested deeper than Python can read them."""
+    """A JSON text is nested more deeply than Python can read."""
 
 
 def refuse_duplicates(pairs: Pairs) -> dict[str, Any]:
-    """Return an object; raise `DuplicateKeyError` if it has a key twice."""
+    """Return pairs of keys and values as a dict; raise `DuplicateKeyError` if a key is repeated."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
         repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -42,11 +42,11 @@ def refuse_duplicates(pairs: Pairs) -> dict[str, Any]:
 
 
 class StrictJson:
-    """A reader of JSON that refuses duplicate keys, NaN, numbers beyond those of a double, and too many levels.
+    """A reader of JSON that refuses duplicate keys, NaN, numbers too large for a double, and very deep nesting.
 
-    `read_object` makes an object of its keys and values, which may repeat a key; None takes the last value of a key.
-    `read_number` makes a number of its text. With `allow_nan` NaN, Infinity and numbers beyond those of a double are
-    read as Python does.
+    `read_object` returns an object for its pairs of keys and values, in which a key may be repeated; with None, the
+    last value of a key counts. `read_number` returns a number for its text. If `allow_nan` is true, NaN, Infinity and
+    numbers too large for a double are read as Python reads them.
     """
 
     def __init__(
@@ -64,22 +64,23 @@ class StrictJson:
         )
 
     def read(self, text: str | bytes) -> Any:
-        """Return the value that a text is; bytes may be UTF-8, UTF-16 or UTF-32, with or without a byte order mark.
+        """Return the value of a JSON text.
 
-        Raise ValueError: `json.JSONDecodeError`, which `syntax_problem` explains, for text that is not JSON,
-        UnicodeDecodeError for bytes that are not text, else `JsonError`.
+        Bytes may be UTF-8, UTF-16 or UTF-32, with or without a byte order mark. Raise `json.JSONDecodeError`, which
+        `syntax_problem` explains, for text that is not JSON, UnicodeDecodeError for bytes that are not text, and
+        `JsonError` for what this reader refuses; all are ValueErrors.
         """
         if isinstance(text, bytes):
             text = text.decode(json.detect_encoding(text), "surrogatepass")
         return _decoded(self._decoder.decode, text)
 
     def read_at(self, text: str, start: int) -> tuple[Any, int]:
-        """Return the value that begins at `start`, and where it ends; raise ValueError as `read` does."""
+        """Return the JSON value that begins at `start`, and the position behind it; raise ValueError as `read` does."""
         return _decoded(self._decoder.raw_decode, text, start)
 
 
 class SyntaxProblem(NamedTuple):
-    """What is wrong with text that is not JSON, with the remedy, and where, counted from 1."""
+    """Why a text is not JSON, with the remedy, and the line and column of the mistake, counted from 1."""
 
     text: str
     line: int
@@ -87,7 +88,7 @@ class SyntaxProblem(NamedTuple):
 
 
 def syntax_problem(error: json.JSONDecodeError) -> SyntaxProblem:
-    """Return why text is not JSON.
+    """Return what is wrong with a text that is not JSON, in words that name the mistake and its remedy.
 
     >>> try:
     ...     StrictJson().read("{'id': 1}")
@@ -101,15 +102,15 @@ def syntax_problem(error: json.JSONDecodeError) -> SyntaxProblem:
 
 
 def line_and_column(text: str, place: int) -> tuple[int, int]:
-    """Return the line and the column of a place in a text, counted from 1."""
+    """Return the line and the column of a position in a text; the position counts from 0, line and column from 1."""
     return text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
 
 
 def places_of_refusal(text: str, problem: str, max_depth: int) -> Sequence[int]:
-    """Return where a text has what a message refuses, of `StrictJson` or of half a surrogate pair.
+    """Return the positions in a JSON text of what the message `problem` refuses; empty if they are not found.
 
-    A repeated key has two places, what is not found none. The text is JSON to Python, as far as it reads it; `problem`
-    is the message, and lists and objects may be nested `max_depth` times in another one.
+    `problem` is a message of `StrictJson`, of too deep nesting, or of half a surrogate pair. A repeated key has two
+    positions. `max_depth` is the number of allowed levels of lists and objects.
     """
     keys: list[dict[str, int]] = []
     for token in _TOKEN.finditer(text):
@@ -141,7 +142,10 @@ def _as_float(number: str) -> float:
 
 
 def _end_problem(error: json.JSONDecodeError, brackets: Sequence[int]) -> tuple[str, int] | None:
-    """Return what is missing at the end of a text that is JSON up to there, and where; None for other texts."""
+    """Return what is missing at the end of a text, and a position, if the text is the beginning of JSON; else None.
+
+    `brackets` are the positions of the brackets that are open.
+    """
     text, place = error.doc, error.pos
     close = "".join(_CLOSING[text[bracket]] for bracket in reversed(brackets))
     if error.msg.startswith("Unterminated string"):
@@ -163,7 +167,10 @@ def _end_problem(error: json.JSONDecodeError, brackets: Sequence[int]) -> tuple[
 
 
 def _mistake(error: json.JSONDecodeError, brackets: Sequence[int]) -> tuple[str, int]:
-    """Return what is wrong at the place of an error, by what is before and behind it, and where it begins."""
+    """Return what is wrong at the position of an error, by the text around it, and where the mistake begins.
+
+    `brackets` are the positions of the brackets that are open.
+    """
     text, place = error.doc, error.pos
     around = text[max(0, place - _MAX_TOKEN) : place]
     before, found, words = next(
@@ -187,7 +194,7 @@ def _mistake(error: json.JSONDecodeError, brackets: Sequence[int]) -> tuple[str,
 
 
 def _character(character: str) -> str:
-    """Return which character it is, and what to write instead."""
+    """Return the code and the name of a character, and what to write instead; empty for several characters or none."""
     if len(character) != 1:
         return ""
     name = unicodedata.name(character, "a character without a name").lower()
@@ -204,7 +211,7 @@ def _character(character: str) -> str:
 
 
 def _open_brackets(text: str) -> list[int]:
-    """Return where the brackets are that text leaves open, which is JSON as far as it goes."""
+    """Return the positions of the brackets that a beginning of JSON text leaves open."""
     places: list[int] = []
     for token in _TOKEN.finditer(text):
         if token[0] in _CLOSING:

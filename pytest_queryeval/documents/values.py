@@ -48,7 +48,7 @@ MAX_PROBLEMS = 100  # of the items of one list or mapping
 
 @shape(SCALAR)
 def text(node: Node) -> str:
-    """Read the source text of a scalar, whatever it looks like."""
+    """Return the source text of a scalar, whatever it looks like; raise `CaseError` for a list or a mapping."""
     if not isinstance(node.value, str):
         raise unexpected(node, "text", _text_hint(node))
     return node.value
@@ -56,7 +56,7 @@ def text(node: Node) -> str:
 
 @shape(TEXT)
 def required_text(node: Node) -> str:
-    """Read text that is neither empty nor null."""
+    """Return the text of a scalar; raise `CaseError` if it is empty, blank or null."""
     value = text(node)
     if node.empty or not value.strip():
         raise unexpected(node, "text")
@@ -65,7 +65,10 @@ def required_text(node: Node) -> str:
 
 @shape(SCALAR)
 def scalar(node: Node) -> bool | int | float | str | None:
-    """Read true, false, null and numbers as in JSON; anything else, and what is quoted, is text."""
+    """Return the value of a scalar: true, false, null and numbers as in JSON; anything else, and quoted text, as text.
+
+    Raise `CaseError` for a list, a mapping, the word None in YAML, and a number that is too large.
+    """
     value = text(node)
     if not node.plain:
         return value
@@ -88,7 +91,7 @@ def scalar(node: Node) -> bool | int | float | str | None:
 
 
 def json_value(node: Node) -> JsonValue:
-    """Read a scalar, list or mapping, in full depth."""
+    """Return a scalar, a list or a mapping as a JSON value, in full depth."""
     if isinstance(node.value, list):
         return [json_value(item) for item in node.value]
     if isinstance(node.value, dict):
@@ -98,13 +101,16 @@ def json_value(node: Node) -> JsonValue:
 
 @shape({"type": "object"})
 def json_mapping(node: Node) -> dict[str, JsonValue]:
-    """Read a mapping of JSON values."""
+    """Return a mapping of JSON values; raise `CaseError` for any other node."""
     return {key: json_value(item) for key, item in entries(node).items()}
 
 
 @shape({"type": "number"})
 def number(node: Node, expected: str = "a number", hint: str = "") -> float:
-    """Read a finite number; messages say what is `expected`, and end with `hint` where nothing better is known."""
+    """Return a finite number; raise `CaseError` for any other node.
+
+    Messages state what is `expected`, and end with `hint` unless the text suggests a better hint.
+    """
     value = None if isinstance(node.value, list | dict) else scalar(node)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise unexpected(node, expected, _number_hint(node) or hint)
@@ -123,7 +129,10 @@ _LIMITS: Mapping[str, Callable[[float, float], bool]] = {
 
 
 def number_within(expected: str, hint: Callable[[float], str] = lambda _: "", **limits: float) -> Reader[float]:
-    """Return a reader of numbers within limits of JSON Schema; `hint` returns how to write another number."""
+    """Return a reader of numbers within `limits`, which have names of JSON Schema such as `minimum`.
+
+    The reader raises `CaseError` for other numbers; `hint` returns the end of the message for a number.
+    """
 
     @shape({"type": "number", **limits})
     def read(node: Node) -> float:
@@ -142,7 +151,10 @@ number_from_zero = number_within("a number from 0 on", minimum=0)
 
 
 def whole_number(minimum: int, maximum: int | None = None) -> Reader[int]:
-    """Return a reader of integers that are not below `minimum`, and not above `maximum` if there is one."""
+    """Return a reader of integers from `minimum` to `maximum`, without an upper limit if that is None.
+
+    The reader raises `CaseError` for any other node.
+    """
 
     def fits(value: float) -> bool:
         return minimum <= value and (maximum is None or value <= maximum) and value % 1 == 0
@@ -160,19 +172,22 @@ def whole_number(minimum: int, maximum: int | None = None) -> Reader[int]:
 
 @shape({"type": "boolean"})
 def flag(node: Node) -> bool:
-    """Read `true` or `false`, without quotes."""
+    """Return whether a scalar is `true` or `false` without quotes; raise `CaseError` for any other node."""
     if node.plain and node.value in ("true", "false"):
         return node.value == "true"
     raise unexpected(node, "true or false", flag_hint(str(node.value)))
 
 
 def flag_hint(word: str) -> str:
-    """Return how to write what a word means as a flag; empty if it means neither yes nor no, as a reason does."""
+    """Return the end of a message that shows how to write a word as true or false; empty if it means neither."""
     return _FLAG_HINTS.get(word.strip().lower(), "")
 
 
 def reason(default: str) -> Reader[str | None]:
-    """Return a reader of the reason to skip or to xfail: text, or `true` for `default`."""
+    """Return a reader of a reason to skip or xfail a case: text, or `true` for `default`; None for `false` and null.
+
+    The reader raises `CaseError` for words that mean yes or no, such as `on`.
+    """
 
     @shape(either(NULL, TEXT))
     def read(node: Node) -> str | None:
@@ -188,7 +203,7 @@ def reason(default: str) -> Reader[str | None]:
 
 
 def choice(*allowed: str) -> Reader[str]:
-    """Return a reader of one of a few words."""
+    """Return a reader of exactly these words, which raises `CaseError` for any other node."""
 
     @shape(enum_shape(allowed))
     def read(node: Node) -> str:
@@ -201,7 +216,10 @@ def choice(*allowed: str) -> Reader[str]:
 
 @shape({"type": "object"})
 def entries(node: Node, keys: Collection[str] = ()) -> dict[str, Node]:
-    """Read the entries of a mapping; a message suggests the one of its possible `keys` that stands there instead."""
+    """Return the entries of a mapping; raise `CaseError` for any other node.
+
+    The message shows how to write a mapping, with a word of the node that is among the possible `keys`.
+    """
     if isinstance(node.value, dict):
         return node.value
     if not node.file.is_yaml:
@@ -213,7 +231,7 @@ def entries(node: Node, keys: Collection[str] = ()) -> dict[str, Node]:
 
 @shape({"type": "array"})
 def items(node: Node) -> list[Node]:
-    """Read the items of a list."""
+    """Return the items of a list; raise `CaseError` for any other node, with how to write a list."""
     if isinstance(node.value, list):
         return node.value
     if isinstance(node.value, dict):
@@ -224,7 +242,10 @@ def items(node: Node) -> list[Node]:
 
 
 def not_empty(node: Node, example: str) -> Node:
-    """Return a node; raise `CaseError` for an empty list or mapping, which would have no effect."""
+    """Return the node; raise `CaseError` for an empty list or mapping, which would have no effect.
+
+    `example` is what the message suggests to write.
+    """
     if node.value in ([], {}):
         raise node.problem(f"`{node.key}` is empty, so it has no effect: write {example}, or remove it")
     return node
@@ -232,21 +253,24 @@ def not_empty(node: Node, example: str) -> Node:
 
 @shape(SCALAR)
 def whole_text(node: Node) -> str:
-    """Read text that YAML has not clipped: in `customer #3` it reads `#3` as a comment."""
+    """Return the text of a scalar; raise `CaseError` if YAML has cut it at a `#`, as in `customer #3`."""
     if node.form == "clipped":
         raise node.problem("a `#` ends this text, as YAML reads it: quote the text, or give the comment its own line")
     return text(node)
 
 
 def json_text(node: Node) -> str:
-    """Read a string of JSON."""
+    """Return a string of JSON; raise `CaseError` for any other node, and for a string with a NUL character."""
     if node.form != "quoted" or "\0" in str(node.value):
         raise unexpected(node, "a text")
     return str(node.value)
 
 
 def time_with_zone(node: Node) -> datetime:
-    """Read a time as a string of JSON in the form of ISO 8601."""
+    """Return the time in a string of JSON, in the form of ISO 8601; raise `CaseError` for any other node.
+
+    A time without a zone is refused, too.
+    """
     try:
         time = datetime.fromisoformat(json_text(node))
     except ValueError:
@@ -257,7 +281,7 @@ def time_with_zone(node: Node) -> datetime:
 
 
 def or_else(default: T, read: Reader[T]) -> Reader[T]:
-    """Return a reader that reads null and nothing as `default`."""
+    """Return a reader that returns `default` for null or nothing, and otherwise reads as `read` does."""
 
     @shape(lambda: either(NULL, shape_of(read)))
     def read_or_default(node: Node) -> T:
@@ -267,7 +291,10 @@ def or_else(default: T, read: Reader[T]) -> Reader[T]:
 
 
 def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
-    """Return a reader of lists, each item read by `read`."""
+    """Return a reader of lists whose items are read by `read`.
+
+    The reader raises `SuiteError` with the problems of all items.
+    """
 
     @shape(lambda: list_shape(shape_of(read)))
     def read_list(node: Node) -> tuple[T, ...]:
@@ -277,9 +304,9 @@ def list_of(read: Reader[T]) -> Reader[tuple[T, ...]]:
 
 
 def read_each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
-    """Read all values; raise `SuiteError` with the problems of those that fail.
+    """Return the results of `read` for all values; raise `SuiteError` with the problems of all values that fail.
 
-    After MAX_PROBLEMS nothing more is read: an answer with 300,000 wrong keys should not take seconds to refuse.
+    Reading stops after MAX_PROBLEMS problems: an answer with 300,000 wrong keys should not take seconds to refuse.
     """
     problems = Problems()
     results: list[T] = []
@@ -296,13 +323,20 @@ def read_each(values: Iterable[S], read: Callable[[S], T]) -> list[T]:
 
 
 def each_entry(node: Node, read: Callable[[str, Node], T], keys: Collection[str] = ()) -> dict[str, T]:
-    """Read all entries of a mapping with their names; raise `SuiteError` with the problems of those that fail."""
+    """Return the results of `read(name, node)` for all entries of a mapping, by name.
+
+    Raise `CaseError` if the node is no mapping, with `keys` as in `entries`, and `SuiteError` with the problems of all
+    entries that fail.
+    """
     nodes = entries(node, keys)
     return dict(zip(nodes, read_each(nodes.items(), lambda entry: read(*entry)), strict=True))
 
 
 def known_entries(node: Node, readers: Readers) -> dict[str, Any]:
-    """Read a mapping that may only have these keys, each by its own reader."""
+    """Return the entries of a mapping by name, each read by the reader of its name.
+
+    Raise `SuiteError` with all problems, including names without a reader.
+    """
 
     def read(name: str, value: Node) -> Any:
         if name not in readers:
@@ -313,9 +347,9 @@ def known_entries(node: Node, readers: Readers) -> dict[str, Any]:
 
 
 def mapping_of(readers: Readers, descriptions: Mapping[str, str] = MappingProxyType({})) -> Reader[dict[str, Any]]:
-    """Return a reader of mappings that may only have these keys, each read by its own reader.
+    """Return a reader of mappings that may have only these keys, each read by the reader of its name.
 
-    Editors show the `descriptions` of keys.
+    Editors show the `descriptions` of keys. The reader raises `SuiteError` with all problems.
     """
 
     @shape(lambda: mapping_shape(described_shapes(readers, descriptions)))
@@ -326,7 +360,10 @@ def mapping_of(readers: Readers, descriptions: Mapping[str, str] = MappingProxyT
 
 
 def entries_of(read: Reader[T], example: str = "") -> Reader[dict[str, T]]:
-    """Return a reader of mappings whose values are all read by `read`; with an example, an empty one is refused."""
+    """Return a reader of mappings with any keys, whose values are read by `read`.
+
+    If there is an `example`, the reader raises `CaseError` for an empty mapping and shows the example.
+    """
 
     @shape(
         lambda: {"type": "object", "additionalProperties": shape_of(read)} | ({"minProperties": 1} if example else {})
@@ -338,7 +375,10 @@ def entries_of(read: Reader[T], example: str = "") -> Reader[dict[str, T]]:
 
 
 def unexpected(node: Node, expected: str, hint: str = "") -> CaseError:
-    """Return the error of a node that is not what is wanted; `hint` says how to write that in YAML."""
+    """Return, without raising it, the error for a node that is not what is `expected`.
+
+    The message shows the content of the node. `hint` is appended for nodes of YAML files.
+    """
     if node.empty and not hint:
         hint = ": write a value, or leave out the key"
     key = f"{node.key}: " if node.key else ""
@@ -353,7 +393,7 @@ def unexpected(node: Node, expected: str, hint: str = "") -> CaseError:
 
 
 def _text_hint(node: Node) -> str:
-    """Return how to write as text what is a list or a mapping: its only item, else something in quotes."""
+    """Return the end of a message that shows how to write a list or a mapping as a text."""
     stated = node.value[0] if isinstance(node.value, list) and len(node.value) == 1 else node
     if isinstance(stated.value, str) and stated.value.strip():
         return f": write {one_line(stated.value, MAX_SHOWN)}"
@@ -361,7 +401,10 @@ def _text_hint(node: Node) -> str:
 
 
 def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> str:
-    """Return how to write what was likely meant as a number: `95%`, `30s`, `0,5`, `1_000`, `"5"` are texts in YAML."""
+    """Return the end of a message that shows a number that was probably meant by `95%`, `30s`, `0,5`, `1_000` or `"5"`.
+
+    It is empty if no number was meant, or if the number does not fit.
+    """
     written = str(node.value).replace("_", "")
     written = written.replace(",", "" if _THOUSANDS.fullmatch(written) else ".")
     match = _ALMOST_NUMBER.fullmatch(written)

@@ -41,7 +41,10 @@ class Place(NamedTuple):
 
 
 class _Failure(NamedTuple):
-    """What the parser says, where it stopped, and where the construct that it was reading starts."""
+    """An error of the parser: its words, the lines of the text, and the place where the parser stopped.
+
+    `context` names the construct that the parser was reading, and `start` is where that begins.
+    """
 
     problem: str
     context: str
@@ -51,17 +54,20 @@ class _Failure(NamedTuple):
 
     @property
     def before(self) -> str:
-        """The line up to the place."""
+        """The beginning of the line up to the place where the parser stopped."""
         return self.lines[self.place.line][: self.place.column]
 
     @property
     def character(self) -> str:
-        """The character at the place; empty at the end of a line."""
+        """The character where the parser stopped; empty at the end of a line."""
         return self.lines[self.place.line][self.place.column : self.place.column + 1]
 
 
 class _Column(NamedTuple):
-    """The column of the keys of an open mapping, or of the dashes of an open list, with the last line of them."""
+    """The column of the keys of an open mapping, or of the dashes of an open list.
+
+    `line` is the last line with such a key or dash, and `text` is that line from the column on.
+    """
 
     column: int
     line: int
@@ -77,7 +83,10 @@ _Rule: TypeAlias = Callable[[_Failure], _Found]
 
 
 def explained(error: Exception, text: str, file: File) -> CaseError:
-    """Return the error of a text that the parser refuses, at the place to correct."""
+    """Return, without raising it, the error for a text that the parser refuses, at the place to correct.
+
+    The first rule that finds a known mistake words the message.
+    """
     if isinstance(error, yaml.reader.ReaderError):
         return _character_error(text, file)
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
@@ -101,7 +110,10 @@ def _character_error(text: str, file: File) -> CaseError:
 
 
 def _end_of_text(failure: _Failure) -> _Found:
-    """Find a list or a mapping in brackets that is open at the end of the text, where parsers differ in the place."""
+    """Return the place and problem of a list or a mapping in brackets that is still open at the end of the text.
+
+    Else None.
+    """
     rest = [failure.lines[failure.place.line][failure.place.column :], *failure.lines[failure.place.line + 1 :]]
     if "flow" not in failure.context or any(line.strip() for line in rest):
         return None
@@ -114,7 +126,10 @@ def _end_of_text(failure: _Failure) -> _Found:
 
 
 def _special_beginning(failure: _Failure) -> _Found:
-    """Find a line that begins like a directive, a value that begins like a tag, and text behind the whole value."""
+    """Return the place and problem of a line that begins like a directive, a value like a tag, or text after the end.
+
+    None for any other failure.
+    """
     line, problem = failure.place.line, ""
     if "directive" in failure.context:
         problem = "a line cannot begin with %: indent it, or quote the text"
@@ -136,7 +151,7 @@ def _foreign_line(failure: _Failure) -> _Found:
 
 
 def _prefix_behind_block(failure: _Failure) -> _Found:
-    """Find a line of SPARQL that ends the block it belongs to: `PREFIX ex: <…>` reads as a key and its value."""
+    """Return the place and problem of a SPARQL line `PREFIX ex: <…>` that ends its block, as a key would; else None."""
     lines = failure.lines
     number = failure.start.line if "simple key" in failure.context else failure.place.line
     while number and _PREFIX.match(lines[number - 1]):
@@ -160,7 +175,7 @@ def _quoted_scalar(failure: _Failure) -> _Found:
 
 
 def _escape_at(failure: _Failure) -> Place:
-    """Return the place of the backslash of an escape, of which the parsers name different characters."""
+    """Return the place of the backslash of a wrong escape; parsers stop at different characters of it."""
     line, column = failure.place
     escapes = list(_BAD_ESCAPE.finditer(failure.lines[line]))
     near = min(escapes, key=lambda escape: abs(escape.start() - column), default=None)
@@ -175,7 +190,7 @@ def _text_behind_block_mark(failure: _Failure) -> _Found:
 
 
 def _first_character(failure: _Failure) -> _Found:
-    """Find a plain value that begins with a character of another meaning in YAML."""
+    """Return the place and problem of a plain value that begins with a special character of YAML; else None."""
     if "anchor" in failure.context or "alias" in failure.context:
         place = failure.start
     elif "flow node" in failure.context and failure.character:
@@ -194,7 +209,10 @@ def _first_character(failure: _Failure) -> _Found:
 
 
 def _open_bracket(failure: _Failure) -> _Found:
-    """Find a list or a mapping in brackets that does not go on with a comma or its end."""
+    """Return the place and problem of a list or mapping in brackets that does not continue with a comma or end.
+
+    Else None.
+    """
     (line, column), start = failure.place, failure.start
     opening = failure.lines[start.line][start.column : start.column + 1]
     if "flow" not in failure.context or opening not in _CLOSING:
@@ -206,7 +224,10 @@ def _open_bracket(failure: _Failure) -> _Found:
 
 
 def _second_colon(failure: _Failure) -> _Found:
-    """Find a `: ` within a plain value, which may begin in a line above, or be a key that lacks its colon."""
+    """Return the place and problem of a `: ` within a plain value, or of a line above that lacks its colon.
+
+    Else None.
+    """
     if "mapping values" not in failure.problem:
         return None
     lines, place = failure.lines, failure.place
@@ -235,7 +256,7 @@ def _behind_the_end(failure: _Failure) -> _Found:
 
 
 def _indentation(failure: _Failure) -> _Found:
-    """Find a line that starts at a column where it is part of nothing that is open."""
+    """Return the place and problem of a line that starts at a column where no list or mapping is open; else None."""
     lines, place = failure.lines, failure.place
     if "block" not in failure.context or failure.before.strip():
         return None
@@ -279,7 +300,7 @@ _RULES: Sequence[_Rule] = (
 
 
 def _no_colon(lines: Sequence[str], number: int) -> tuple[Place, str]:
-    """Return the problem of a line that is not `key: value`: often one that belongs to the block above it."""
+    """Return the place and problem of a line that is not `key: value`; often it belongs to the block above."""
     line = lines[number]
     place = Place(number, _indent(line))
     columns = _open_columns(lines[:number])
@@ -295,7 +316,10 @@ def _no_colon(lines: Sequence[str], number: int) -> tuple[Place, str]:
 
 
 def _ended_block(lines: Sequence[str], number: int) -> _Found:
-    """Return the problem of a line that is indented less than the block before it; None for any other line."""
+    """Return the place and problem of a line that is indented less than the block before it.
+
+    None for any other line.
+    """
     columns = _open_columns(lines[:number])
     if not columns or not _BLOCK.match(lines[columns[-1].line]):
         return None
@@ -323,7 +347,7 @@ def _misindented(lines: Sequence[str], number: int) -> _Found:
 
 
 def _open_columns(lines: Sequence[str]) -> list[_Column]:
-    """Return the lists and mappings that are open after some lines of YAML, the outermost first."""
+    """Return the columns of the lists and mappings that are open after these lines of YAML, the outermost first."""
     columns: list[_Column] = []
     block: int | None = None  # the column of a key; deeper lines are its text
     for number, line in enumerate(lines):
@@ -340,7 +364,7 @@ def _open_columns(lines: Sequence[str]) -> list[_Column]:
 
 
 def _quote_hint(lines: Sequence[str], number: int, otherwise: str = "quote the value") -> str:
-    """Return how to correct the value that a line is part of: a query is best written as a block."""
+    """Return how to correct the value that a line belongs to: write a query as a block, else `otherwise`."""
     above = lines[max(0, number - _MAX_QUERY_LINES + 1) : number + 1]
     key = next((match["key"] for line in reversed(above) if (match := _KEY.match(line))), None)
     return BLOCK_HINT if key in _QUERY_KEYS else otherwise
@@ -355,7 +379,7 @@ def _indent(line: str) -> int:
 
 
 def _key_column(line: str) -> int:
-    """Return the column of the key or the text of a line, after the `- ` of items."""
+    """Return the column of the key or the text of a line, after the dashes of list items."""
     dashes = _DASHES.match(line)
     return dashes.end() if dashes else 0
 

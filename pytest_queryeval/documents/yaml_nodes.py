@@ -45,12 +45,15 @@ _LINE_CHARACTERS = 2**31 - 1  # no line is broken: a text that is wrapped is ref
 
 
 def read_yaml(file: File) -> Document:
-    """Read the one document of a YAML file; raise `CaseError` if the file cannot be read as YAML at all."""
+    """Return the only document of a YAML file; raise `CaseError` if the file cannot be read or is no accepted YAML."""
     return parse_yaml(file.text(MAX_YAML_BYTES), file)
 
 
 def parse_yaml(text: str, file: File) -> Document:
-    """Read YAML text of a file; raise `CaseError` as `read_yaml` does."""
+    """Return the only document of a YAML text, whose places are those of `file`.
+
+    Raise `CaseError` if the text is no accepted YAML. Problems that do not stop the reading are in the document.
+    """
     try:
         if "\ufeff" in text:  # which one parser counts as a character, and the other does not
             raise yaml.reader.ReaderError(file.path.name, text.index("\ufeff"), 0xFEFF, "", "")
@@ -62,16 +65,19 @@ def parse_yaml(text: str, file: File) -> Document:
 
 
 def _mask(pair: re.Match[str]) -> str:
-    """Return the escapes of a surrogate pair, as json.dump writes them, as those of two characters for private use.
+    """Return the escapes of a surrogate pair as escapes of two characters for private use, of the same length.
 
-    YAML has no surrogates. The text keeps its length, so that places stay the same.
+    YAML has no surrogates, which json.dump writes.
     """
     high, low = (half[0].translate(_MASKED_DIGITS) + half[1:] for half in pair.group("high", "low"))
     return f"{pair['before']}\\ue{high}\\ue{low}"
 
 
 def _unmask(event: Any) -> Any:
-    """Return an event with surrogate pairs as the characters that they stand for; only double quotes have escapes."""
+    """Return an event in which masked surrogate pairs are the characters that they stand for.
+
+    Without double quotes, the escapes themselves are restored, because only double quotes have escapes.
+    """
     if type(event) is ScalarEvent and event.style == '"':
         event.value = _MASKED_PAIR.sub(
             lambda pair: chr(0x10000 + ((ord(pair[0][0]) - 0xE000) << 10) + ord(pair[0][1]) - 0xE400), event.value
@@ -85,7 +91,7 @@ def _unmask(event: Any) -> Any:
 
 
 class _Composer:
-    """A builder of nodes from events. Aliases share the value of their anchor, so they cost nothing until read."""
+    """A builder of nodes from the events of the parser; aliases share the value of their anchor."""
 
     def __init__(self, text: str, file: File) -> None:
         self._text = text
@@ -114,7 +120,7 @@ class _Composer:
         return Document(None if root.empty else root, self._problems)
 
     def _node(self, event: Any, line: int | None, depth: int, key: str = "") -> Node:
-        """Return the node that starts with `event`; `line` is that of its key, if any."""
+        """Return the node that starts with `event`; `line` is the line of its key, None if it has no key."""
         kind = type(event)
         if kind is AliasEvent:
             return self._alias(event, line, depth, key)
@@ -137,7 +143,7 @@ class _Composer:
         return Node(items, line, "sequence", self._file, key)
 
     def _anchored(self, event: Any, line: int, depth: int, key: str) -> Node:
-        """Return a node that aliases can name, and keep its size and depth with its own aliases expanded."""
+        """Return a node that aliases can name, and record its size and depth, which each alias adds again."""
         name, event.anchor = event.anchor, None
         self._anchors[name] = None
         size_before, deepest_before = self._size, self._deepest
@@ -168,7 +174,7 @@ class _Composer:
         return Node(event.value, line, form, self._file, key)
 
     def _swallows_lines(self, event: Any) -> bool:
-        """Return whether a comment of a query is longer in a scalar's value than in its text, by joined lines."""
+        """Return whether joining the lines of a scalar makes a comment of a query longer, and so hides text."""
         written = self._text[event.start_mark.index : event.end_mark.index]
         if event.style == ">":
             written = written.partition("\n")[2]
@@ -235,7 +241,7 @@ class _Dumper(_DUMPER):  # type: ignore[misc]  # chosen above
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
-    """Return lines as a block, and anything that could be read as a number or a comment in quotes."""
+    """Return the YAML node of a text: several lines as a block, harmless text plain, and other text in quotes."""
     style: str | None = '"'
     if "\n" in text and _BLOCK.fullmatch(text):
         style = "|"
@@ -248,6 +254,6 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def to_yaml(value: Any) -> str:
-    """Return a JSON value as YAML; mappings keep their order."""
+    """Return a JSON value as YAML text that is read back equal; mappings keep their order."""
     text: str = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=_LINE_CHARACTERS)
     return text

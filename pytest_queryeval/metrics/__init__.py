@@ -29,9 +29,9 @@ _OF_FAMILY = re.compile(r"(?P<family>\w+)\[(?P<argument>.+)\]")
 
 
 class MetricRegistry(Registry[Metric]):
-    """Metrics by name; a registered plain function is described by its signature.
+    """Metrics by name; a plain function that is registered becomes a `Metric` by its signature.
 
-    A family, such as `recall`, is named with the value of its parameter: `recall[COUNTRY]`.
+    A metric with a parameter is a family, such as `recall`; its members are named `recall[COUNTRY]`.
     """
 
     def __contains__(self, name: object) -> bool:
@@ -41,7 +41,10 @@ class MetricRegistry(Registry[Metric]):
         return super().__contains__(match["family"]) and bool(super().__getitem__(match["family"]).parameter)
 
     def __getitem__(self, name: str) -> Metric:
-        """Return the metric called `name`, the family itself without brackets; raise `UnknownNameError`."""
+        """Return the metric called `name`; for a name in the form `recall[COUNTRY]`, the family with that argument.
+
+        Raise `UnknownNameError` for an unknown name and for an argument of a metric without parameter.
+        """
         match = _OF_FAMILY.fullmatch(name) if "[" in name else None
         if match is None:
             return super().__getitem__(name)
@@ -112,15 +115,15 @@ METRICS = MetricRegistry(
 
 
 def need_answers(names: Iterable[str]) -> bool:
-    """Return whether some of these metrics need more than the texts of queries, or there are none."""
+    """Return whether one of these metrics needs more than the texts of queries; true if there are no metrics."""
     metrics = [METRICS[name] for name in names]
     return not metrics or any(metric.input in ("answers", "executions") and not metric.header for metric in metrics)
 
 
 def applies_to(metric: str, kind: str, *, criteria: Collection[Criterion] | None = None) -> bool:
-    """Return whether a metric scores cases of a kind; raise `QueryEvalError` if one of the two is unknown.
+    """Return whether a metric scores cases of a kind; raise `QueryEvalError` if the metric or the kind is unknown.
 
-    `criteria` are those of the cases; None for cases of any.
+    `criteria` are those of the cases; with None, they are not checked.
     """
     if criteria is not None and METRICS[metric].criterion not in criteria:
         return False
@@ -130,7 +133,7 @@ def applies_to(metric: str, kind: str, *, criteria: Collection[Criterion] | None
 def follows_compare(name: str, key: str) -> bool:
     """Return whether a key of `compare`, or a field of `Policy`, can change the scores of a metric.
 
-    Published metrics follow none, and neither does an unknown metric.
+    False for published metrics, for metrics of texts, and for unknown metrics.
     """
     try:
         metric = METRICS[name]
@@ -146,7 +149,10 @@ def follows_compare(name: str, key: str) -> bool:
 
 
 def better_of(name: str) -> Better:
-    """Return whether higher or lower scores of a metric are better; higher for an unknown one."""
+    """Return whether `higher` or `lower` scores of a metric or a run metric are better.
+
+    `higher` for an unknown name.
+    """
     try:
         return RUN_METRICS[name].better if name in RUN_METRICS else METRICS[name].better
     except QueryEvalError:
@@ -154,32 +160,35 @@ def better_of(name: str) -> Better:
 
 
 def greatest_score(name: str) -> float | None:
-    """Return the greatest score of a metric, or of a run metric; None if it is not known."""
+    """Return the greatest score of a metric or a run metric; None if the metric has no known limit or is unknown."""
     return 1.0 if name in RUN_METRICS else METRICS[name].max_score if name in METRICS else None
 
 
 def least_score(name: str) -> float:
-    """Return the least score of a metric, or what a case adds at least to a run metric."""
+    """Return the least score of a metric, or the least that a case can add to a run metric."""
     return RUN_METRICS[name].least if name in RUN_METRICS else 0.0
 
 
 def can_be_missed(name: str, threshold: Threshold) -> bool:
-    """Return whether a metric can have a score that a threshold does not admit; true if its scores are not known."""
+    """Return whether a metric can have a score that a threshold does not admit.
+
+    True if its greatest score is unknown.
+    """
     greatest = greatest_score(name)
     return greatest is None or not (threshold.admits(least_score(name)) and threshold.admits(greatest))
 
 
 class RequestedMetric(NamedTuple):
-    """A metric with the options that cases have for it."""
+    """A metric with the options that apply to a case."""
 
     metric: Metric
     options: Mapping[str, JsonValue]
 
 
 def metric_of(settings: Settings, name: str) -> RequestedMetric:
-    """Return the metric called `name`, with its options: those of the kind that it has, and those of the metric itself.
+    """Return the metric called `name` with its options: those of the kind, overridden by those of the metric.
 
-    Raise `UnknownNameError`, and `SettingError` for an option with an invalid value.
+    Raise `UnknownNameError` for an unknown name, and `SettingError` for an option with an invalid value.
     """
     metric = METRICS[name]
     kind_options = settings.options.get(settings.kind, {})
@@ -190,7 +199,7 @@ def metric_of(settings: Settings, name: str) -> RequestedMetric:
 
 
 def timing_conflict(cases: Iterable[Case], workers: str) -> str:
-    """Return why a metric of times cannot be measured under the option `workers`; empty if there is none."""
+    """Return why the cases cannot run under the option `workers`: a metric measures times; empty if no metric does."""
     for case in cases:
         if name := next((name for name in case.settings.requested_metrics if "timer" in METRICS[name].injected), ""):
             spoilt = f"workers spoil each other's times, so leave {workers} out"

@@ -28,7 +28,7 @@ def arity_f1(gold: Table, predicted: Table) -> float:
 
 
 def _by_column(gold: Table, predicted: Table, policy: Policy) -> list[dict[str, JsonValue]]:
-    """Return the counts of each gold column, with its name; none where there is nothing to align."""
+    """Return the counts of each gold column with its name; empty if an answer has no rows or there is no alignment."""
     column_counts = entity_counts(gold, predicted, policy) if gold.rows and predicted.rows else ()
     pairs = zip(gold.columns, column_counts or (), strict=False)
     return [{"column": name, **counts.as_dict()} for name, counts in pairs]
@@ -77,7 +77,10 @@ def entity_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
 
 
 def _sums(gold: Table, predicted: Table, policy: Policy) -> tuple[float, float, int]:
-    """Return precision and recall, each summed over columns, and the number of columns, at least 1."""
+    """Return the precision and the recall of gold's columns, each summed over them, and the number of columns.
+
+    If an answer has no rows or there is no alignment, return the score of that case twice, and 1.
+    """
     if not gold.rows or not predicted.rows:
         score = float(len(gold.rows) == len(predicted.rows))
         return score, score, 1

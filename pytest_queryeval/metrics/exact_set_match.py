@@ -19,14 +19,14 @@ def exact_set_match(
 ) -> Score:
     """Return 1 if two queries agree in every clause apart from values, aliases and spelling, else 0.
 
-    Each is parsed in the dialect of its source; that of gold is `dialect`, too, without `gold_dialect`. Literal values
-    are one placeholder, DISTINCT is ignored, aliases are resolved scope by scope, columns that a join makes equal count
-    as one. SELECT items, tables, joins with their
-    conditions, WHERE, GROUP BY and HAVING are compared as multisets, ORDER BY as a list with directions, LIMIT by its
-    presence, set operations arm by arm. A text that cannot be parsed scores 0, and `details.exact_set_match` says why,
-    or in which clauses the queries differ; `details.partial_match` has the components. None if gold cannot be parsed
-    and predicted is another text; a note says why. Source: Spider's exact set match (Yu et al., 2018), on any dialect
-    of sqlglot.
+    Each query is parsed in the dialect of its source; without `gold_dialect`, gold is parsed in `dialect`, too. Literal
+    values are one placeholder, DISTINCT is ignored, aliases are resolved scope by scope, and columns that a join makes
+    equal count as one. SELECT items, tables, joins with their conditions, WHERE, GROUP BY and HAVING are compared as
+    multisets, ORDER BY as a list with directions, LIMIT by its presence, set operations arm by arm.
+
+    A text that cannot be parsed scores 0. `details.exact_set_match` says why, or in which clauses the queries differ,
+    and `details.partial_match` has the components. None, with a note, if gold cannot be parsed and predicted is another
+    text. Source: Spider's exact set match (Yu et al., 2018), on any dialect of sqlglot.
 
     >>> exact_set_match("SELECT a.name FROM singer AS a WHERE age > 30", "select name from singer where 18 < age").value
     1.0
@@ -59,10 +59,10 @@ def _unreadable_gold(gold: str, dialect: str) -> Score:
 def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCHEMA) -> Score:
     """Return the published verdict, 1 or 0, by the published grammar with all its limits.
 
-    The grammar reads a part of SQLite's SQL; a prediction outside of it scores 0, and `details.spider` says where
-    it is. None if gold is outside of it, as a note says: it ends a run of the published tool. `details.spider` has
-    what the table of the published tool is made of: gold's hardness, and the totals of ten components. Kept to be
-    compared with papers; `exact_set_match` is the sound rule. Source: taoyds/spider, evaluation.py.
+    The grammar reads a part of SQLite's SQL. A prediction outside of it scores 0, and `details.spider` says where.
+    None, with a note, if gold is outside of it, which ends a run of the published tool. `details.spider` has what the
+    table of the published tool needs: gold's hardness, and the totals of ten components. Kept for comparison with
+    papers; `exact_set_match` is the sound rule. Source: taoyds/spider, evaluation.py.
 
     >>> exact_set_match_spider("SELECT count(*) FROM singer", "SELECT count(*) AS n FROM singer").value
     0.0
@@ -78,7 +78,7 @@ def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCH
 
 
 def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score], ...]:
-    """Return F1, precision and recall of one component of the exact set match as metrics."""
+    """Return three metrics of a component of the exact set match: its F1, its precision and its recall."""
 
     def counts(
         gold: str, predicted: str, *, dialect: str = "", gold_dialect: str | None = None, schema: Schema = NO_SCHEMA

@@ -46,7 +46,9 @@ _TOKEN = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|--[^\n]*|/\*.*?\*/
 
 
 def first_statement_without_distinct(query: str) -> str:
-    """Return the text up to the first `;`, without the word DISTINCT, and with `> =`, `< =`, `! =` joined.
+    """Return a query as the published tool reads gold: the text up to the first `;`, without the word DISTINCT.
+
+    `> =`, `< =` and `! =` are joined. In quoted texts and comments, `;` and DISTINCT stay.
 
     >>> first_statement_without_distinct("SELECT DISTINCT a FROM t WHERE b > = 2; DROP TABLE t")
     'SELECT  a FROM t WHERE b >= 2'
@@ -65,13 +67,16 @@ def first_statement_without_distinct(query: str) -> str:
 
 
 def note_on_ignored_text(query: str) -> str:
-    """Return a note where other statements follow the first, which `first_statement_without_distinct` leaves out."""
+    """Return a note if a query has more text after its first `;`, which the published tool ignores; else empty."""
     end = next((token.end() for token in _TOKEN.finditer(query) if token.group() == ";"), len(query))
     return "published rule: text after the first `;` ignored" if query[end:].strip("; \t\r\n") else ""
 
 
 def with_value_as_one(query: str) -> str:
-    """Return the prediction as the published tool reads it: each `value`, also within a word, becomes 1."""
+    """Return a prediction as the published tool reads it: as it reads gold, but with every `value` replaced by 1.
+
+    `value` is replaced within words, too.
+    """
     return first_statement_without_distinct(query.replace("value", "1"))
 
 
@@ -85,12 +90,12 @@ def with_value_as_one(query: str) -> str:
 def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
     """Return 1 if the answers of the rewritten queries agree by the published rule, else 0.
 
-    Both empty are equal. The rows, each with its cells sorted by text and type, must agree (as a list if gold's text
-    holds "order by" anywhere, else as a set); then some order of the predicted columns must make the rows equal, as a
-    list if ordered, else as a multiset. Cells are compared by Python equality. Kept as published, to be compared with
-    papers. A prediction that fails unchanged, since more statements follow the first, is a failed prediction
-    nevertheless; a note says that they are ignored here.
-    Source: taoyds/test-suite-sql-eval, exec_eval.py (one database for each question).
+    Two empty answers are equal. First the rows, with the cells of each row sorted by text and type, must agree: as a
+    list if gold's text contains "order by" anywhere, else as a set. Then some order of the predicted columns must make
+    the rows equal: as a list if ordered, else as a multiset. Cells are compared by Python equality. A prediction that
+    fails unchanged, because more statements follow the first, is a failed prediction nevertheless; a note says that
+    they are ignored here. Kept as published, to be compared with papers. Source: taoyds/test-suite-sql-eval,
+    exec_eval.py (one database for each question).
     """
     if not isinstance(gold.answer, Table) or not isinstance(predicted.answer, Table):
         return 0.0
@@ -120,10 +125,9 @@ def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
 def test_suite_accuracy(gold: Execution, predicted: Execution, *, states: States | None) -> Score:
     """Return 1 if `execution_accuracy` is 1 on the source and on each of its variants, else 0.
 
-    None if the source has no variants, and for answers that are stated instead of asked by a query. The first
-    state of the database on which the answers differ ends the comparison; a note names it.
-    Source: the idea is that of Zhong, Yu and Klein, Semantic Evaluation for Text-to-SQL with Distilled Test Suites
-    (EMNLP 2020).
+    None if the source has no variants, and for answers that are given without a query. The first database on which the
+    answers differ ends the comparison; a note names it unless it is the source itself. Source: the idea is that of
+    Zhong, Yu and Klein, Semantic Evaluation for Text-to-SQL with Distilled Test Suites (EMNLP 2020).
     """
     return _least(states, "execution_accuracy")
 
@@ -138,7 +142,10 @@ def test_suite_accuracy_spider(gold: Execution, predicted: Execution, *, states:
 
 
 def _least(states: States | None, name: str) -> Score:
-    """Return 1 if a metric is 1 in every state, else 0 with a note on the first state where it is not."""
+    """Return 1 if the metric called `name` is 1 in every state of the database, else 0; None without `states`.
+
+    A note names the first state in which it is not 1, unless that is the source itself.
+    """
     if states is None:
         return Score(value=None, details={"notes": ["test suite: needs two queries and a source with `variants`"]})
     for state, value in states(name):

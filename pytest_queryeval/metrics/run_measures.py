@@ -33,10 +33,10 @@ def abstention(predicted: Execution, prediction: Prediction) -> float:
 def known_terms(predicted: Execution, prediction: Prediction, *, unknown_terms: UnknownTerms) -> Score:
     """Return 1 if every IRI that a pattern of predicted has to match occurs in the source's data, else 0.
 
-    A note names each that does not, with the nearest one that does. OPTIONAL, MINUS, NOT EXISTS and single arms of
-    UNION do not have to match; of VALUES and IN, one IRI of the list has to occur. Variables, datatypes, functions,
-    graphs, and the IRIs of other filters, BIND and templates do not count. None for an answer without a query, for a
-    query that cannot be parsed, and where the source does not answer a lookup.
+    A note names each IRI that does not occur, with the nearest IRI that does. Parts in OPTIONAL, MINUS, NOT EXISTS and
+    single arms of UNION do not have to match; of VALUES and IN, one IRI of the list has to occur. Variables, datatypes,
+    functions, graphs, and the IRIs of other filters, BIND and templates do not count. None for an answer without a
+    query, for a query that cannot be parsed, and if the source does not answer a lookup.
     """
     is_invalid = predicted.error is not None and predicted.error.kind == "invalid"
     sentences = None if predicted.query is None or is_invalid else unknown_terms(predicted.query)
@@ -47,19 +47,25 @@ def known_terms(predicted: Execution, prediction: Prediction, *, unknown_terms: 
 
 @_resource()
 def prediction_seconds(predicted: Execution, prediction: Prediction) -> float | Score:
-    """Return the wall time of the call that gave the prediction, in seconds; does not apply where it is not known."""
+    """Return the wall time of the call that gave the prediction, in seconds; None, with a note, if it is unknown."""
     return prediction.seconds or _not_measured("prediction_seconds: the prediction has no `seconds`")
 
 
 @_resource()
 def execution_seconds(predicted: Execution, prediction: Prediction) -> float | Score:
-    """Return the time that the source took for the predicted query, in seconds; does not apply if nothing was run."""
+    """Return the time that the source took for the predicted query, in seconds.
+
+    None, with a note, if nothing was run.
+    """
     return predicted.seconds or _not_measured("execution_seconds: no predicted query was run")
 
 
 @_resource(parameter="name")
 def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> float | Score:
-    """Return a number in the prediction's metadata, such as `metadata[tokens]`; does not apply where there is none."""
+    """Return the number called `name` in the prediction's metadata, such as `metadata[tokens]`.
+
+    None, with a note, if none.
+    """
     value = prediction.metadata.get(name)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
@@ -69,19 +75,19 @@ def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> floa
 
 @_resource()
 def steps(predicted: Execution, prediction: Prediction) -> float | Score:
-    """Return how many steps the system took until it answered; does not apply where it does not report them."""
+    """Return how many steps the system took until it answered; None, with a note, if it does not report its steps."""
     return _count("steps", prediction)
 
 
 @_resource()
 def queries(predicted: Execution, prediction: Prediction) -> float | Score:
-    """Return how many of its steps are queries."""
+    """Return how many of the system's steps are queries; None, with a note, if it does not report its steps."""
     return _count("queries", prediction)
 
 
 @_resource()
 def failed_queries(predicted: Execution, prediction: Prediction) -> float | Score:
-    """Return how many of its queries failed."""
+    """Return how many queries among the system's steps failed; None, with a note, if it does not report its steps."""
     return _count("failed_queries", prediction)
 
 

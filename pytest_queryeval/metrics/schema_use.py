@@ -13,10 +13,10 @@ _of_queries = partial(metric, answers=None, input="queries", kinds=frozenset({"s
 
 @metric(answers=None, input="predictions", kinds=frozenset({"sql"}), criterion="scope")
 def in_scope(predicted: Execution, prediction: Prediction, *, breaches: FindBreaches) -> float | Score:
-    """Return 1 if all tables, columns and rows that the predicted query reads are within the `scope` of its case.
+    """Return 1 if all tables, columns and rows that the predicted query reads are within its case's `scope`, else 0.
 
-    Notes name what is outside. A query that fails is judged by the names in it that can be resolved; one that is
-    refused as more than reading scores 0. None for a prediction without a query.
+    Notes name what is outside. A query that fails is judged by the names in it that can be resolved; a query that is
+    refused because it does more than read scores 0. None for a prediction without a query.
     """
     if not predicted.query:
         return Score(value=None, details={"notes": ["in_scope: the prediction has no query"]})
@@ -56,23 +56,37 @@ def _share(
 
 @_of_queries()
 def table_recall(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> float | Score:
-    """Return which share of the tables that gold reads predicted reads, too; of SPARQL, of the classes."""
+    """Return the share of the tables (SPARQL: classes) used by gold that predicted uses, too.
+
+    1 if gold uses none, 0 if predicted cannot be read. None, with a note, if gold cannot be read.
+    """
     return _share(_recall, lambda use: use.tables, gold, predicted, schema_use)
 
 
 @_of_queries()
 def table_precision(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> float | Score:
-    """Return which share of the tables that predicted reads gold reads, too; of SPARQL, of the classes."""
+    """Return the share of the tables (SPARQL: classes) used by predicted that gold uses, too.
+
+    If predicted uses none, 1 if gold uses none either, else 0. 0 if predicted cannot be read. None, with a note, if
+    gold cannot be read.
+    """
     return _share(_precision, lambda use: use.tables, gold, predicted, schema_use)
 
 
 @_of_queries()
 def column_recall(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> float | Score:
-    """Return which share of the columns that gold reads predicted reads, too; of SPARQL, of the predicates."""
+    """Return the share of the columns (SPARQL: predicates) used by gold that predicted uses, too.
+
+    1 if gold uses none, 0 if predicted cannot be read. None, with a note, if gold cannot be read.
+    """
     return _share(_recall, lambda use: use.columns, gold, predicted, schema_use)
 
 
 @_of_queries()
 def column_precision(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> float | Score:
-    """Return which share of the columns that predicted reads gold reads, too; of SPARQL, of the predicates."""
+    """Return the share of the columns (SPARQL: predicates) used by predicted that gold uses, too.
+
+    If predicted uses none, 1 if gold uses none either, else 0. 0 if predicted cannot be read. None, with a note, if
+    gold cannot be read.
+    """
     return _share(_precision, lambda use: use.columns, gold, predicted, schema_use)

@@ -32,15 +32,15 @@ def _counts(gold: Table, predicted: Table, policy: Policy) -> dict[str, float]:
 def soft_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float | Score:  # noqa: B008 (immutable)
     """Return how many cells are right in rows that are paired by their content.
 
-    Repeated rows count once. Rows with the same cells are paired first, the rest one to one so that the F1
-    is the highest. Cells of a pair are matched one to one, too: a value is matched as often as both rows hold it, so
-    that a column predicted twice does not count twice. With w gold columns, a pair adds to tp the share (of w) of
-    matched cells, to fp that of the other predicted cells, to fn that of the other gold cells; a row without partner
-    adds 1 to fp or fn. F1 = 2·tp / (2·tp + fp + fn), which is the F1 of tp / (tp + fp) and tp / (tp + fn). Both without
-    rows 1, one without rows 0. In [0, 1].
+    Repeated rows count once. Rows with the same cells are paired first, the rest one to one so that the F1 is the
+    highest. Cells of a pair are matched one to one, too: a value is matched as often as both rows have it, so that a
+    column predicted twice does not count twice. With w gold columns, a pair adds to tp the share (of w) of matched
+    cells, to fp that of the other predicted cells, to fn that of the other gold cells; a row without partner adds 1 to
+    fp or fn. F1 = 2·tp / (2·tp + fp + fn), which is the F1 of tp / (tp + fp) and tp / (tp + fn). Both without rows 1,
+    one without rows 0. In [0, 1].
 
-    The best pairs are exact up to a million possible pairs of rows, without identical rows. Past it rows with the most
-    cells in common are paired first, and where that may not be the best the value is returned as a `Score` with a note.
+    The best pairs are exact up to a million possible pairs of rows, without identical rows. Beyond, rows with the most
+    cells in common are paired first; if the pairs may not be the best, the value is returned as a `Score` with a note.
     Source: the soft F1 of bird-bench/mini_dev, there with rows paired by position and a value matched as often as
     predicted repeats it (`soft_f1_bird`).
 
@@ -73,7 +73,7 @@ def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
     gold_cells, predicted_cells, exact = distinct_row_cells(tables)
     pairing = pair_rows(gold_cells, predicted_cells)
     n, m, w, b = len(gold_cells.cells), len(predicted_cells), gold_cells.width, len(tables.predicted.columns)
-    value = _f1((n, m), (w, b), (pairing.common, pairing.common))
+    value = _f1_of_counts((n, m), (w, b), (pairing.common, pairing.common))
     pairs, width = min(n, m), max(w, 1)
     counts = Counts(
         pairing.common / width,
@@ -83,8 +83,11 @@ def _soft(gold: Table, predicted: Table, policy: Policy) -> _Soft:
     return _Soft(value, counts, is_proven=value == 1.0 or (pairing.is_proven and exact))
 
 
-def _f1(rows: tuple[int, int], columns: tuple[int, int], shared_cells: tuple[int, int]) -> float:
-    """Return the F1 for (n, m), (w, b) and (p, g); 1 if there is nothing to find and nothing wrong."""
+def _f1_of_counts(rows: tuple[int, int], columns: tuple[int, int], shared_cells: tuple[int, int]) -> float:
+    """Return the F1 from numbers of rows, of columns and of shared cells, by the formula of this module.
+
+    `rows` is (n, m), `columns` is (w, b), and `shared_cells` is (p, g), as defined there. 1 if all of them are 0.
+    """
     (n, m), (w, b), (p, g) = rows, columns, shared_cells
     total = p - g + min(n, m) * (b + w) + abs(n - m) * max(w, 1)
     return 2 * p / total if total else 1.0
@@ -129,15 +132,18 @@ def soft_f1_denodo(gold: Table, predicted: Table) -> float:
 def _f1_by_position(
     gold: Iterable[tuple[Hashable, ...]], predicted: Iterable[tuple[Hashable, ...]], columns: tuple[int, int]
 ) -> float:
-    """Return the F1 of the i-th distinct gold row against the i-th distinct predicted row."""
+    """Return the published F1, in which the i-th distinct gold row is compared with the i-th distinct predicted row.
+
+    `columns` are the numbers of gold's and predicted's columns.
+    """
     gold_rows, predicted_rows = list(dict.fromkeys(gold)), list(dict.fromkeys(predicted))
     pairs = list(zip(gold_rows, predicted_rows, strict=False))
     p = sum(_shared(predicted_row, gold_row) for gold_row, predicted_row in pairs)
     g = sum(_shared(gold_row, predicted_row) for gold_row, predicted_row in pairs)
-    return _f1((len(gold_rows), len(predicted_rows)), columns, (p, g))
+    return _f1_of_counts((len(gold_rows), len(predicted_rows)), columns, (p, g))
 
 
 def _shared(row: Iterable[Hashable], partner: Iterable[Hashable]) -> int:
-    """Return how many cells of a row its partner holds; a cell that the row has twice counts twice."""
+    """Return how many cells of a row occur in its partner; a cell that occurs twice in the row counts twice."""
     partner_cells = set(partner)
     return sum([cell in partner_cells for cell in row])

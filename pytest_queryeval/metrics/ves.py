@@ -40,11 +40,11 @@ def ves(
 ) -> Score | float | None:
     """Return the square root of how many times faster than gold a right prediction is; may exceed 1.
 
-    0 unless `execution_accuracy` is 1, without any timing; None if one of the two is not a query. Both are run in
-    turn `iterations` times, and the ratio of their times, gold's by predicted's, is averaged as in `mean_ratio`. It
-    counts as 1 if its `interval` holds 1, so that noise neither gains nor costs, and is clipped to the interval, so
-    that a few outliers do not decide it. `details.efficiency` has the ratio, its interval, what it
-    counts as, and the medians of seconds. Source: BIRD's VES (Li et al., 2023), with all rows fetched.
+    0 unless `execution_accuracy` is 1, without any timing; None if gold or predicted is not a query. Both are run in
+    turn `iterations` times, and the ratios of their times, gold's by predicted's, are averaged as in `mean_ratio`. The
+    mean counts as 1 if its `interval` contains 1, so that noise neither gains nor costs, and it is clipped to the
+    interval, so that a few outliers do not decide it. `details.efficiency` has the ratio, its interval, what it counts
+    as, and the medians of seconds. Source: BIRD's VES (Li et al., 2023), with all rows fetched.
     """
     return _score(math.sqrt, timer, iterations) if equal_tables(gold, predicted, policy) else 0.0
 
@@ -60,8 +60,9 @@ def r_ves(
 ) -> Score | float | None:
     """Return the square root of a reward for how many times faster than gold a right prediction is.
 
-    The reward of the ratio that `ves` has is 1.25 from 2, 1 from 1, 0.75 from 0.5, 0.5 from 0.25, else 0.25. 0 unless
-    `execution_accuracy` is 1; None if one of the two is not a query. At most sqrt(1.25). Source: BIRD mini-dev's R-VES.
+    The ratio is that of `ves`. Its reward is 1.25 from 2, 1 from 1, 0.75 from 0.5, 0.5 from 0.25, else 0.25. 0 unless
+    `execution_accuracy` is 1; None if gold or predicted is not a query. At most sqrt(1.25). Source: BIRD mini-dev's
+    R-VES.
     """
     if not equal_tables(gold, predicted, policy):
         return 0.0
@@ -72,9 +73,9 @@ def r_ves(
 def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> float | None:
     """Return R-VES by the published rule: `r_ves` without regard to noise, so that gold against itself may be below 1.
 
-    0 unless `execution_accuracy_bird` is 1: the sets of rows are equal, by position and by Python equality.
-    The published code gives 0 if all ratios are equal, as with one iteration; here they count. Kept to be compared
-    with papers. Source: bird-bench/mini_dev, evaluation_ves.py.
+    0 unless `execution_accuracy_bird` is 1: the sets of rows are equal, by position and by Python equality. None if
+    gold or predicted is not a query. The published code gives 0 if all ratios are equal, as with one iteration; here
+    they count. Kept to be compared with papers. Source: bird-bench/mini_dev, evaluation_ves.py.
     """
     if set(gold.rows) != set(predicted.rows):
         return 0.0
@@ -83,7 +84,7 @@ def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int =
 
 
 def reward(ratio: float) -> float:
-    """Return the published reward for a ratio of times.
+    """Return the published reward for a ratio of gold's time by predicted's time.
 
     >>> [reward(ratio) for ratio in (3.0, 1.0, 0.9, 0.3, 0.1)]
     [1.25, 1.0, 0.75, 0.5, 0.25]
@@ -92,12 +93,12 @@ def reward(ratio: float) -> float:
 
 
 def ratios_of(times: Sequence[tuple[float, float]]) -> list[float]:
-    """Return gold's seconds by predicted's, one ratio an iteration."""
+    """Return the ratio of gold's seconds by predicted's seconds for each iteration."""
     return [max(gold, MIN_SECONDS) / max(predicted, MIN_SECONDS) for gold, predicted in times]
 
 
 def mean_ratio(ratios: Sequence[float]) -> float:
-    """Return the mean of the ratios that lie within three standard deviations of their mean; of all if none does.
+    """Return the mean of the ratios within three standard deviations of their mean; of all ratios if none is within.
 
     >>> mean_ratio([2.0, 2.0])
     2.0

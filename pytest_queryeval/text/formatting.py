@@ -40,9 +40,10 @@ _NESTED_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\Z)|[\[\]{},]')
 
 
 def escape_invisible(text: str) -> str:
-    r"""Return the text with escapes such as `\x1b` for what would act or hide; tabs and line feeds stay.
+    r"""Return the text with escapes such as `\x1b` for characters that act or are invisible; tabs and line feeds stay.
 
-    These are control characters, halves of surrogate pairs, marks that turn the direction of text, and invisible ones.
+    These are control characters, halves of surrogate pairs, marks that turn the direction of text, and invisible
+    characters. A line end of Windows becomes a line feed.
     """
     if _HARMLESS.fullmatch(text):  # as most are; the other pattern takes longer
         return text
@@ -57,56 +58,62 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def utf8_safe(text: str) -> str:
-    """Return text that can be written as UTF-8: lone surrogates become escapes."""
+    """Return the text with escapes for halves of surrogate pairs, so that it can be written as UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def terminal_safe(text: str) -> str:
-    """Return `escape_for_terminal` of a text without its secrets."""
+    """Return the text without known secrets, and escaped as `escape_for_terminal` does."""
     return escape_for_terminal(redact(text))
 
 
 def escape_for_terminal(text: str) -> str:
-    """Return a text, which holds no secrets, so that a terminal or a CI log shows and never obeys it.
+    """Return a text without secrets in a form that a terminal or a CI log only shows and never obeys.
 
     Tabs and line feeds stay. `##`, which starts commands of CI services anywhere in a line, is split. Put untrusted
-    text behind a margin: `::` at the start of a line is a command too.
+    text behind a margin, because `::` at the start of a line is a command, too.
     """
     return escape_invisible(text).replace("##", "#\\x23")
 
 
 def log_line(text: str) -> str:
-    """Return `terminal_safe` text as one line that no CI service takes for a command, which would begin with `::`."""
+    """Return the text as one line for a CI log, without secrets and escaped.
+
+    A line that begins with `::` gets a margin.
+    """
     line = terminal_safe(text).replace("\n", " ")
     return f"| {line}" if line.lstrip().startswith("::") else line
 
 
 def cut(text: str, characters: int) -> str:
-    """Return a text of a report, which holds no secrets, or its beginning with an ellipsis where it is longer.
+    """Return a text unchanged, or if it is longer than `characters`, its beginning with an ellipsis.
 
-    Secrets are not looked for again: in another environment, the same report would be rendered differently.
+    Secrets are not removed, so that the same report looks the same in any environment.
     """
     return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
 def cut_middle(text: str, characters: int) -> str:
-    """Return a text as `cut` does, but without its middle."""
+    """Return a text unchanged, or if it is longer than `characters`, its beginning and its end around an ellipsis.
+
+    Secrets are not removed.
+    """
     end = characters // 2
     return text if len(text) <= characters else f"{text[: characters - end - 1]}…{text[len(text) - end :]}"
 
 
 def truncate(text: str, characters: int) -> str:
-    """Return the text; where it is longer, its beginning with an ellipsis, without secrets."""
+    """Return a text unchanged, or if it is longer than `characters`, its beginning without secrets and an ellipsis."""
     return text if len(text) <= characters else cut(redact(text), characters)
 
 
 def truncate_middle(text: str, characters: int) -> str:
-    """Return the text; where it is longer, its beginning and its end around an ellipsis, without secrets."""
+    """Return a text unchanged, or if it is longer, its beginning and end without secrets around an ellipsis."""
     return text if len(text) <= characters else cut_middle(redact(text), characters)
 
 
 def even_limit(sizes: Iterable[int], total: int) -> int:
-    """Return the greatest limit by which texts of these sizes have at most `total` characters together once cut.
+    """Return the greatest common limit by which texts of these sizes have at most `total` characters once cut.
 
     >>> even_limit([5, 100, 30], total=60), even_limit([5, 100, 30], total=200)
     (27, 100)
@@ -121,17 +128,17 @@ def even_limit(sizes: Iterable[int], total: int) -> int:
 
 
 def escape_line(text: str, characters: int) -> str:
-    """Return a text of a stored report as one line without invisible characters, cut as by `cut`."""
+    """Return a text without secrets on one line, without invisible characters, cut to `characters`."""
     return cut(escape_invisible(" ".join(text.split())), characters)
 
 
 def one_line(text: str, characters: int = CELL_CHARACTERS) -> str:
-    """Return `terminal_safe` text without line breaks, truncated."""
+    """Return a text on one line, without secrets, safe for terminals, and cut to `characters`."""
     return cut(_line(text, characters), characters)
 
 
 def one_line_with_end(text: str, characters: int) -> str:
-    """Return `one_line` of a text whose end matters as well: it is truncated in the middle."""
+    """Return a text as `one_line` does, but cut in the middle, so that its end is shown as well."""
     return cut_middle(_line(text, characters), characters)
 
 
@@ -142,7 +149,9 @@ def _line(text: str, characters: int) -> str:
 
 
 def cell_text(cell: object, characters: int) -> str:
-    """Return a cell of a table on one line: a text with blanks at its ends, or without characters, in quotes.
+    """Return a cell of a table on one line, cut to about `characters`.
+
+    An empty text, or one with blanks around, in quotes.
 
     >>> cell_text(None, 40), cell_text(True, 40), cell_text(" a", 40), cell_text(0.5, 40)
     ('NULL', 'true', "' a'", '0.5')
@@ -156,7 +165,9 @@ def cell_text(cell: object, characters: int) -> str:
 
 
 def cut_nested(text: str, characters: int) -> str:
-    """Return the JSON text of a list or an object, if it is longer, with its first elements; other texts as they are.
+    """Return the JSON text of a list or an object cut to its first elements if it is too long; other texts unchanged.
+
+    It is also returned unchanged if not even one element fits.
 
     >>> cut_nested('[{"name": "tyre", "worn": 0.891}, {"name": "bell"}]', 40)
     '[{"name": "tyre", "worn": 0.891}, …]'
@@ -191,7 +202,7 @@ def cut_nested(text: str, characters: int) -> str:
 
 
 def flow_text(value: object) -> str:
-    """Return a setting, a value of JSON, as YAML in one line.
+    """Return a JSON value, such as a setting, as YAML on one line.
 
     >>> flow_text({"lists": {"by": "id"}, "ignore": ["$.a"], "case": "ignore"})
     '{lists: {by: id}, ignore: ["$.a"], case: ignore}'
@@ -208,12 +219,12 @@ def flow_text(value: object) -> str:
 
 
 def format_score(value: float | None) -> str:
-    """Return a score with three decimals, or n/a."""
+    """Return a score with three decimals; `n/a` for None."""
     return "n/a" if value is None else f"{value:.3f}"
 
 
 def format_amount(value: float) -> str:
-    """Return a number of seconds, tokens or a cost with at least four digits.
+    """Return a number of seconds, tokens or money with four significant digits, or from 1,000 on as a whole number.
 
     >>> format_amount(0.0123456), format_amount(12.0), format_amount(1_234_567.8)
     ('0.01235', '12', '1,234,568')
@@ -240,12 +251,12 @@ def p_text(p: float) -> str:
 
 
 def format_interval(ci95: Sequence[float] | None, number: Callable[[float], str] = format_score) -> str:
-    """Return an interval; empty if there is none."""
+    """Return an interval as "LOW to HIGH", its ends formatted by `number`; empty for None."""
     return "" if ci95 is None else f"{number(ci95[0])} to {number(ci95[1])}"
 
 
 def limits_text(minimum: float | None, maximum: float | None) -> str:
-    """Return in words what limits require; empty without a limit.
+    """Return in words which values limits allow; empty without a limit.
 
     >>> limits_text(0.85, 0.99)
     'at least 0.85 and at most 0.99'
@@ -255,7 +266,7 @@ def limits_text(minimum: float | None, maximum: float | None) -> str:
 
 
 def minute_of(created: str) -> str:
-    """Return a time in the form of ISO 8601 up to its minute.
+    """Return the date and the time up to the minute of a time in the form of ISO 8601.
 
     >>> minute_of("2024-05-01T10:00:00+00:00")
     '2024-05-01 10:00'
@@ -264,7 +275,7 @@ def minute_of(created: str) -> str:
 
 
 def pluralize(number: int, noun: str) -> str:
-    """Return a number with its noun.
+    """Return a number with its noun in the singular or plural.
 
     >>> pluralize(1, "case"), pluralize(2_000, "case"), pluralize(2, "query"), pluralize(3, "difficulty")
     ('1 case', '2,000 cases', '2 queries', '3 difficulties')
@@ -275,7 +286,7 @@ def pluralize(number: int, noun: str) -> str:
 
 
 def and_more(number: int, noun: str = "") -> str:
-    """Return how many more there are than those named before; empty for none.
+    """Return the end of a list that says how many things are left out; empty if none are.
 
     >>> and_more(2), and_more(1, "case"), and_more(0)
     (' and 2 more', ' and 1 more case', '')
@@ -284,7 +295,7 @@ def and_more(number: int, noun: str = "") -> str:
 
 
 def first_of(texts: Sequence[str], most: int, separator: str = ", ") -> str:
-    """Return the first texts, and how many more there are.
+    """Return the first `most` texts as a list in words, and how many texts are left out.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'
@@ -293,17 +304,18 @@ def first_of(texts: Sequence[str], most: int, separator: str = ", ") -> str:
 
 
 class Part(NamedTuple):
-    """The lines of a part of a table, header first, and how many columns it has next to the names."""
+    """The lines of a part of a table, header first, and how many columns it has besides the column of names."""
 
     lines: list[str]
     columns: int
 
 
 def split_table(header: Row, rows: Sequence[Row], *, width: int, whole_names: bool = False) -> list[Part]:
-    """Return a table in parts of at most `width` characters where that is possible.
+    """Return a table in parts that are at most `width` characters wide if possible.
 
-    The first column holds names, to the left; the others numbers, to the right. Each part has the names and as many
-    columns as fit, at least one. Long names are cut to leave room for numbers, unless they are to be `whole_names`.
+    The first column has names and is aligned left; the others have numbers and are aligned right. Each part has the
+    column of names and as many other columns as fit, at least one. Long names are cut in the middle to leave room for
+    numbers, unless `whole_names` is true.
     """
     table = [header, *rows]
     widths = [max(len(row[place]) for row in table) for place in range(len(header))]
@@ -322,7 +334,7 @@ def split_table(header: Row, rows: Sequence[Row], *, width: int, whole_names: bo
 
 
 def _places(widths: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
-    """Yield the places of the columns of each part, without that of the names."""
+    """Yield the positions of the columns of each part, without that of the names; `widths` are those of the columns."""
     part: list[int] = []
     used_width = widths[0]
     for place in range(1, len(widths)):
@@ -336,9 +348,10 @@ def _places(widths: Sequence[int], width: int) -> Iterator[tuple[int, ...]]:
 
 
 def tell_apart(gold: str, predicted: str, characters: int) -> tuple[str, str] | None:
-    r"""Return two different texts that look the same, from shortly before the first place where they differ.
+    r"""Return excerpts that tell apart two different texts that look the same.
 
-    There, blanks and all that is not ASCII are escapes. None if the texts can be told apart as they are.
+    None if they look different or are equal. The excerpts begin shortly before the first difference. Up to the last
+    difference, spaces and all characters outside of ASCII are escaped. Secrets are removed.
 
     >>> tell_apart("K\xf6ln", "Ko\u0308ln", 40), tell_apart("a b", "a\xa0b", 40), tell_apart("a", "b", 40)
     (('K\\xf6ln', 'Ko\\u0308ln'), ('a\\x20b', 'a\\xa0b'), None)
@@ -353,7 +366,7 @@ def tell_apart(gold: str, predicted: str, characters: int) -> tuple[str, str] | 
 
 
 def excerpts(gold: str, predicted: str, characters: int) -> tuple[str, str]:
-    """Return two texts without secrets, cut where they are longer, with what differs.
+    """Return two texts without secrets, each cut to `characters` around the part in which they differ.
 
     >>> excerpts("a" * 30 + "b" + "c" * 30, "a" * 30 + "d" + "c" * 30, 12)
     ('…abcccccccc…', '…adcccccccc…')
@@ -367,7 +380,9 @@ def excerpts(gold: str, predicted: str, characters: int) -> tuple[str, str]:
 
 
 def excerpt_change(change: str, characters: int) -> str:
-    """Return a change, `before → after`, without secrets, both sides cut if it is longer, with what differs.
+    """Return a change, `before → after`, cut to about `characters` around the part in which both sides differ.
+
+    Secrets are removed if the change is cut.
 
     >>> excerpt_change("a, b, c, d, e, f → a, b, c, x, e, f", 25)
     '…c, d, e, f → …c, x, e, f'
@@ -380,7 +395,11 @@ def excerpt_change(change: str, characters: int) -> str:
 
 
 def _excerpt(text: str, start: int, end: int, first: int, characters: int) -> str:
-    """Return a text from `first` on, or cut to what lies between its `start` first and `end` last characters."""
+    """Return a text cut to `characters`, with an ellipsis at each cut.
+
+    The part without the `start` first and `end` last characters differs; if it fits, the excerpt begins at about
+    `first`, else the middle of that part is left out.
+    """
     if len(text) <= characters:
         return text
     if len(text) - end - start > characters - 2:  # the beginning and the end of what differs
@@ -394,7 +413,7 @@ def _excerpt(text: str, start: int, end: int, first: int, characters: int) -> st
 
 
 def shared_ends(first: Sequence[object], second: Sequence[object]) -> tuple[int, int]:
-    """Return how many members two sequences begin with alike, and how many of the others they end with alike.
+    """Return how many members two sequences have in common at their beginning, and how many of the others at their end.
 
     >>> shared_ends("abcbc", "abc"), shared_ends("ab", "ab")
     ((3, 0), (2, 0))
@@ -411,7 +430,10 @@ def shared_ends(first: Sequence[object], second: Sequence[object]) -> tuple[int,
 
 
 def _count_alike(are_alike: Callable[[int, int], bool], most: int) -> int:
-    """Return the greatest number up to which members are alike, `are_alike` from one place to another."""
+    """Return the greatest number, up to `most`, of first members that are alike.
+
+    `are_alike(at, to)` says whether the members from position `at` to before `to` are.
+    """
     known, size = 0, most
     while size:
         size = min(size, most - known)
@@ -424,12 +446,12 @@ def _count_alike(are_alike: Callable[[int, int], bool], most: int) -> int:
 
 
 def _look(text: str) -> str:
-    """Return a text without what nobody sees of it: kinds of blanks, and how accents are written."""
+    """Return a text as it looks: with one space for any blanks, and with accents in one form."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def _with_escapes(text: str, before: int, start: int, end: int) -> str:
-    """Return a text from `before` on, with escapes of blanks and of what is not ASCII from `start` to `end`."""
+    """Return the text from `before` on, in which spaces and non-ASCII characters from `start` to `end` are escaped."""
     escapes = (
         "\\x20" if character == " " else character.encode("unicode_escape").decode() for character in text[start:end]
     )

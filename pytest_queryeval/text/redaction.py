@@ -45,9 +45,9 @@ _HINT_OF_CREDENTIALS = re.compile(
 
 
 def redact(text: str) -> str:
-    """Return the text with `[redacted]` instead of every secret that this process knows.
+    """Return the text with `[redacted]` for every secret that this process knows.
 
-    Call it before a text is cut, and never on what is still to be scored.
+    Call it before a text is cut, and never on a text that is still to be scored.
     """
     if len(text) < MIN_CHARACTERS:
         return text
@@ -58,7 +58,7 @@ def redact(text: str) -> str:
 
 
 def beginning_of_secret(text: str) -> str:
-    """Return the longest suffix of the text that is the beginning of a secret; empty if there is none."""
+    """Return the longest end of the text with which a known secret begins, without being complete; empty if none."""
     ends = (
         form[:length]
         for form in _known_secrets.forms()
@@ -69,20 +69,20 @@ def beginning_of_secret(text: str) -> str:
 
 
 def secrets_in(data: bytes) -> tuple[str, ...]:
-    """Return the secrets of which some form is in the data, such as a pickle, which holds texts as UTF-8."""
+    """Return the known secrets that occur in the data in any form; texts in the data are expected as UTF-8."""
     return _known_secrets.secrets_in(data)
 
 
 def register_secret(value: str) -> None:
-    """Add a secret to those that `redact` finds; one of fewer than 8 characters is not looked for."""
+    """Add a secret to those that `redact` removes; a secret of fewer than 8 characters is never removed."""
     _known_secrets.add(value)
 
 
 def register_secrets(settings: Any, name: str = "") -> None:
-    """Add the secrets that settings hold, at any depth.
+    """Add all secrets in settings, at any depth, to those that `redact` removes.
 
-    They are the values under names such as `auth`, `X-Api-Key` and `password`, user info of URLs, and parameters of
-    such names in URLs and forms. `name` is the setting that `settings` is the value of.
+    Secrets are values under names such as `auth`, `X-Api-Key` and `password`, user info of URLs, and parameters with
+    such names in URLs and forms. `name` is the name of the setting whose value `settings` is.
     """
     match settings:
         case Mapping():
@@ -103,7 +103,7 @@ def register_secrets(settings: Any, name: str = "") -> None:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether a setting, a header or a parameter of this name holds a secret."""
+    """Return whether the name of a setting, a header or a parameter suggests that its value is secret."""
     name_left = _HARMLESS_NAME.sub("", name)
     return _SECRET_NAME.search(name_left) is not None or _HEADER_NAME.search(name_left) is not None
 
@@ -121,7 +121,7 @@ def _credentials(value: str) -> Iterator[str]:
 
 
 def secrets_in_url(text: str) -> Iterator[str]:
-    """Yield user info and parameters of secret names in a URL or a form, as they are written and decoded."""
+    """Yield the user info and the secret parameters in a URL or a form, as they are written and decoded."""
     # Of other URLs the last @ counts: their passwords may hold what ends an address.
     is_web = text.lower().startswith("http")
     user_info = _USER_INFO.match((_WEB.match(text) or [""])[0] if is_web else text)
@@ -141,7 +141,7 @@ def secrets_in_url(text: str) -> Iterator[str]:
 
 
 class _KnownSecrets:
-    """The secrets of this process: those registered, and those of the environment, which may change at any time."""
+    """The secrets of this process: registered secrets and those of the environment, which may change at any time."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a stream that garbage collection closes meanwhile asks for secrets, too
@@ -157,12 +157,12 @@ class _KnownSecrets:
             self._is_outdated = True
 
     def forms(self) -> tuple[str, ...]:
-        """Return every form of every secret, the longest first, since a form may contain a shorter one."""
+        """Return every form of every secret, the longest first, because a form may contain a shorter form."""
         self._update()
         return self._forms
 
     def secrets_in(self, data: bytes) -> tuple[str, ...]:
-        """Return the secrets of which some form is in the data."""
+        """Return the secrets that occur in the data in any form."""
         self._update()
         return tuple(secret for secret, forms in self._forms_in_utf8.items() if any(form in data for form in forms))
 
@@ -186,15 +186,15 @@ class _KnownSecrets:
 
 
 def _environment() -> Mapping[Any, Any]:
-    """Return the environment as `os.environ` holds it, which is fast to compare since nothing is decoded."""
+    """Return the environment undecoded, as `os.environ` stores it, which is fast to compare."""
     return vars(os.environ).get("_data", os.environ)  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=10_000)
 def _secrets_of(name: str | bytes, value: str | bytes) -> frozenset[str]:
-    """Return the secrets in a variable: those of a URL with user info, and all of its value if its name is that of one.
+    """Return the secrets in an environment variable: those of a URL, and the whole value if its name is a secret name.
 
-    An absolute path that exists, such as that of a key file, is no secret.
+    An existing absolute path, such as that of a key file, is no secret.
     """
     text = os.fsdecode(value)
     secrets = set(secrets_in_url(text)) if "@" in text else set()
@@ -204,7 +204,7 @@ def _secrets_of(name: str | bytes, value: str | bytes) -> frozenset[str]:
 
 
 def _is_path(value: str) -> bool:
-    """Return whether a value is the place of a secret rather than a secret: a file or a folder that exists."""
+    """Return whether a value is an absolute path that exists, and so the place of a secret rather than a secret."""
     try:
         return Path(value).is_absolute() and Path(value).exists()
     except (OSError, ValueError):  # too long for a name, or with a NUL
@@ -213,7 +213,10 @@ def _is_path(value: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _forms_of(secret: str) -> frozenset[str]:
-    """Return a secret and its lines, plain and as URLs, SQL, JSON, Python, base64 and hexadecimal digits write them."""
+    """Return a secret and its long lines as they are, and as URLs, SQL, JSON, Python, base64 and hexadecimal digits.
+
+    Texts of fewer than MIN_CHARACTERS characters are left out.
+    """
     lines = [line for line in map(str.strip, secret.splitlines()) if len(line) >= MIN_LINE_CHARACTERS]
     forms: set[str] = set()
     for value in {secret, secret.strip(), *lines}:
@@ -233,12 +236,12 @@ _known_secrets = _KnownSecrets()
 
 
 def may_hold_credentials(text: str) -> bool:
-    """Return whether the text looks like a URL or a connection string, which may hold credentials."""
+    """Return whether the text looks like a URL or a connection string, which may contain credentials."""
     return _HINT_OF_CREDENTIALS.search(text) is not None
 
 
 def mask_credentials(text: str) -> str:
-    """Return the text as it is if it cannot hold credentials; a URL without user info, query and fragment; else `…`.
+    """Return a URL without user info, query and fragment; `…` for other possible credentials; else the text itself.
 
     >>> mask_credentials("postgresql://me:hunter2@host/db?password=hunter2")
     'postgresql://host/db'

@@ -34,12 +34,15 @@ _EXTRAS = {".xlsx": "excel", ".parquet": "duckdb"}
 
 
 def is_table(path: str | Path) -> bool:
-    """Return whether a file is a table by its name, or a spreadsheet of another format, which `open_table` refuses."""
+    """Return whether the name of a file is that of a table.
+
+    That includes spreadsheets of other formats, which `open_table` refuses with a remedy.
+    """
     return Path(path).suffix.lower() in (*TABLE_SUFFIXES, *_OTHER_SPREADSHEETS)
 
 
 def is_delimiter(value: object) -> bool:
-    """Return whether a value can separate the cells of a text file."""
+    """Return whether a value is one character that can separate the cells of a text file."""
     return isinstance(value, str) and len(value) == 1 and value not in '"\r\n \0'
 
 
@@ -53,14 +56,14 @@ def open_table(
     header_row: int | None = None,
     number_lines: bool = False,
 ) -> Iterator[Table]:
-    """Open the table in a file.
+    """Open the table in a file, for the `with` statement.
 
-    Without a `sheet` it is the one that is called `default_sheet`, else the first one of a workbook. `delimiter` is
-    that of a text file, whose rows are numbered as lines with `number_lines`, else as a spreadsheet numbers them.
-    `header_row` is the number of the header's row, by default the first row that is not empty.
+    `sheet` is the sheet of a workbook, by default the sheet called `default_sheet`, else the first. `delimiter`
+    separates the cells of a text file. `header_row` is the number of the header's row, by default the first row that is
+    not empty. Rows of a text file are numbered by line if `number_lines` is true, else as a spreadsheet numbers them.
 
-    Raise `CaseError` if it cannot be read, has no header, or has a header twice. Packages that are needed are
-    imported on first use; a missing one is an error that names the extra.
+    Raise `CaseError` if the file cannot be read, has no header, has two equal headers, or needs a package that is not
+    installed. Raise `TableSettingError` for a setting that the file does not have.
     """
     suffix = file.path.suffix.lower()
     if suffix not in TABLE_SUFFIXES:

@@ -31,7 +31,10 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 
 @contextmanager
 def open_parquet(file: File) -> Iterator[Table]:
-    """Open a Parquet file, whose rows are numbered from 1 on."""
+    """Open a Parquet file, for the `with` statement; its rows are numbered from 1.
+
+    Raise `CaseError` if the file cannot be read.
+    """
     file.open(MAX_TABLE_BYTES).close()  # an error where that fails
     with duckdb.connect(":memory:", config=_CONFIG) as connection:
         pattern = _GLOB.sub(r"[\g<0>]", str(file.path))  # matches this file only

@@ -27,7 +27,7 @@ ROWS_SEARCHED = 20  # below a row that lacks headers, for one that has them
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be split into cells: the problem, and the column that has it, from 1 on."""
+    """A row that cannot be split into cells: the problem, and the number of the wrong column, from 1."""
 
     problem: str
     column: int
@@ -45,10 +45,11 @@ _QUOTED_CELL = re.compile(r'"(?:[^"]|"")*+"')
 
 @dataclass(frozen=True, slots=True)
 class TableFile(File):
-    """A file with a table: lines are rows, and columns have headers; `sheet` is empty if there are none.
+    """A file with a table, in which lines are rows and columns have headers.
 
-    With `number_lines`, rows are numbered and located by line, as in text files. `unread` are the headers of columns
-    that nothing reads, although no setting says so; `other_sheets` are the visible ones of its workbook.
+    `sheet` is empty if the file has no sheets. If `number_lines` is true, rows are numbered by line, as in text files.
+    `unread` are the headers of columns that nothing reads although no setting allows it. `other_sheets` are the other
+    visible sheets of the workbook.
     """
 
     sheet: str = ""
@@ -58,7 +59,10 @@ class TableFile(File):
     number_lines: bool = False
 
     def location(self, line: int = 0, column: int = 0) -> Location:
-        """Return the place of a sheet, a row or a cell."""
+        """Return the place of the sheet, of a row or of a cell, in words of spreadsheets.
+
+        With `number_lines`, of a line.
+        """
         if self.number_lines:
             return Location(self.shown, line)
         header = self.headers[column - 1] if 0 < column <= len(self.headers) else ""
@@ -71,7 +75,7 @@ class TableFile(File):
 
 
 class TableSettingError(CaseError):
-    """A file does not have what a setting names, such as a sheet; `setting` is the name of that setting."""
+    """A file does not have what a setting asks for, such as a sheet; `setting` is the name of the setting."""
 
     def __init__(self, setting: str, location: Location, problem: str) -> None:
         super().__init__(location, problem)
@@ -80,9 +84,10 @@ class TableSettingError(CaseError):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row that is not empty; `number` is what a spreadsheet shows next to it. Cells are converted when read.
+    """A row of an open table that is not empty; its cells become text when they are read.
 
-    Reading a cell raises the `fault` of a row that has one.
+    `number` is the number that a spreadsheet shows next to it. A row with a `fault` has no cells, and reading raises
+    it.
     """
 
     number: int
@@ -91,7 +96,10 @@ class Row:
     fault: CaseError | None = None
 
     def text(self, header: str) -> str:
-        """Return a cell as a spreadsheet displays it, "" where it is empty; raise `CaseError` if it has no value."""
+        """Return the cell of a column as a spreadsheet shows it, "" if it is empty.
+
+        Raise `CaseError` if the row has a fault or the cell has no value.
+        """
         if self.fault is not None:
             raise self.fault
         place = self.table.places[header]
@@ -102,19 +110,19 @@ class Row:
 
     @property
     def values(self) -> dict[str, str]:
-        """The text of each cell by header; raises `CaseError` for the first cell without a value."""
+        """The text of each cell by header; raises `CaseError` if the row has a fault or a cell has no value."""
         return {header: self.text(header) for header in self.table.places}
 
     def problem(self, text: str, header: str | None = None) -> CaseError:
-        """Return an error at this row, or at one of its cells."""
+        """Return, without raising it, an error at this row, or at its cell in the column `header`."""
         return self.table.file.problem(text, self.number, self.table.column(header) if header is not None else 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """An open table. `places` are the positions of columns by header; columns without a header have none.
+    """An open table; `places` are the positions of columns by header, without columns that have no header.
 
-    `numbered_rows` are the rows below the header, which `fit` makes as wide as the header.
+    `numbered_rows` are the rows below the header, and `fit` makes a row as wide as the header.
     """
 
     file: TableFile
@@ -125,7 +133,10 @@ class Table:
     fit: FitRow
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows below the header that are not empty, once; raise `CaseError` if reading fails."""
+        """Yield the rows below the header that are not empty; they can be read only once.
+
+        Rows that do not fit have a `fault`. Raise `CaseError` if reading fails.
+        """
         places, width = self.places.values(), len(self.file.headers)
         for number, cells in self.numbered_rows:
             try:
@@ -137,7 +148,7 @@ class Table:
                 yield Row(number, self, fitted)
 
     def _split(self, number: int, cells: Sequence[Any] | BadRow) -> Sequence[Any]:
-        """Return the cells of a row; raise `CaseError` if it has none."""
+        """Return the cells of a row; raise `CaseError` for a `BadRow`."""
         if not isinstance(cells, BadRow):
             return cells
         is_named = self.file.number_lines and cells.column <= len(self.file.headers)
@@ -145,12 +156,12 @@ class Table:
         raise self.file.problem(f"{name}{cells.problem}", number, cells.column)
 
     def column(self, header: str) -> int:
-        """Return the number of a column, from 1 on."""
+        """Return the number of the column with a header, from 1."""
         return self.places[header] + 1
 
     @property
     def likely_delimiter(self) -> str:
-        """What separates the headers of a table that has one only, which holds them all; else nothing."""
+        """The character that probably separates the headers of a table with only one column; empty if there is none."""
         headers = "".join(self.places) if len(self.places) == 1 else ""
         return next((mark for mark in ";\t|," if mark in headers), "")
 
@@ -162,10 +173,11 @@ class Table:
         likely: str = "",
         setting: str = 'write `delimiter: "{}"` next to `file`',
     ) -> CaseError:
-        """Return the error of a header that the table does not have, to be raised or kept.
+        """Return, without raising it, the error for a header that the table does not have.
 
-        It ends with the `remedy`, whose NAME becomes the header that is `likely` or nearest; or where the delimiter is
-        wrong with how to say the right one, the `setting`.
+        The message suggests the header `likely`, else the nearest, and ends with `remedy`, in which NAME is replaced by
+        that header. If the delimiter is probably wrong, the message suggests `setting` instead, with the right
+        delimiter for `{}`.
         """
         names = [one_line(name, MAX_HEADER_CHARACTERS) for name in self.places]
         near = one_line(likely, MAX_HEADER_CHARACTERS) or nearest(header, names)
@@ -180,9 +192,10 @@ class Table:
         return self.file.problem(f"there is no column '{header}'{hint}", self.header_row)
 
     def header_below(self, headers: Collection[str], setting: str) -> CaseError | None:
-        """Return the error of a table whose header is not its first row: one of the next rows has all `headers`.
+        """Return, without raising it, the error for a table whose header is probably a later row.
 
-        `setting` says how to name the row, {} being its number. Consumes rows: `rows` does not yield them afterwards.
+        That row has all `headers`; None if none of the next rows has. `setting` says how to name the row, with its
+        number for `{}`. Reads rows, which `rows` does not yield afterwards.
         """
         lowered = {header.lower() for header in headers}
         for number, cells in islice(self.numbered_rows, ROWS_SEARCHED):
@@ -201,9 +214,9 @@ def table_of(
     header_row: int | None = None,
     fit: FitRow = lambda _, cells, __: cells,
 ) -> Table:
-    """Return the table whose header is the row of this number, or the first row that is not empty.
+    """Return the table whose header is the row numbered `header_row`, by default the first row that is not empty.
 
-    Raise `CaseError` if there is none.
+    The rows up to the header are consumed. Raise `CaseError` if there is no such row, or if it is no valid header.
     """
     rows_with_text = (
         (number, cells)
@@ -236,7 +249,9 @@ def table_of(
 
 
 def value_text(value: Any) -> str:
-    """Return a value as a spreadsheet displays it, without its number format: `12`, `0.5`, `TRUE`, `2024-03-01`.
+    """Return a value as a spreadsheet shows it without a number format: `12`, `0.5`, `TRUE`, `2024-03-01`.
+
+    Raise ValueError for bytes.
 
     >>> value_text(12.0), value_text(0.1 + 0.2), value_text(True), value_text(datetime(2024, 3, 1, 9, 30))
     ('12', '0.3', 'TRUE', '2024-03-01T09:30:00')
@@ -267,7 +282,10 @@ def _is_blank(cell: object) -> bool:
 
 @contextmanager
 def open_separated(file: File, delimiter: str, *, number_lines: bool, header_row: int | None) -> Iterator[Table]:
-    """Open a file of rows whose cells are separated by `delimiter`."""
+    """Open a text file whose cells are separated by `delimiter`, for the `with` statement.
+
+    Raise `CaseError` if the file cannot be read or has no valid header.
+    """
     table_file = TableFile(file.path, file.shown, number_lines=number_lines)
     with io.TextIOWrapper(file.open(MAX_TABLE_BYTES), encoding="utf-8-sig", newline="") as stream:
         yield table_of(
@@ -314,7 +332,7 @@ def _numbered_rows(stream: Iterable[str], delimiter: str, file: TableFile) -> Nu
 
 
 def _bad_row(text: str, delimiter: str) -> BadRow | None:
-    """Return the first double quote in the text of a row that neither opens nor ends a cell; None if there is none.
+    """Return the problem of the first double quote in the text of a row that neither opens nor ends a cell; else None.
 
     >>> _bad_row('a,"SELECT "name" FROM t",b', ",")
     BadRow(problem='a double quote ends this cell too early: double each one within it, as in ""name""', column=2)
@@ -336,7 +354,7 @@ def _bad_row(text: str, delimiter: str) -> BadRow | None:
 
 
 def _fit(file: TableFile, number: int, cells: Sequence[str], width: int) -> Sequence[str]:
-    """Return the cells; raise `CaseError` if they are fewer than the header has, or more."""
+    """Return the cells of a row; raise `CaseError` if there are fewer than headers, or more that are not empty."""
     if len(cells) < width or any(cells[width:]):
         counts = f"{pluralize(len(cells), 'cell')} in a table of {pluralize(width, 'column')}"
         raise file.problem(f"{counts}: quote cells that contain a delimiter or a line end", number)

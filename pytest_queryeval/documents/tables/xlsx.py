@@ -44,14 +44,18 @@ _NO_VALUE = "is a formula without a stored value: open the workbook in a spreads
 
 
 class _NoText(str):
-    """The problem of a cell that has no text."""
+    """The problem of a cell without a text, stored where its text would be."""
 
     __slots__ = ()
 
 
 @contextmanager
 def open_xlsx(file: File, sheet: str | None, default_sheet: str, header_row: int | None) -> Iterator[Table]:
-    """Open a sheet of a workbook: by default the one that is called `default_sheet`, else the first one."""
+    """Open a sheet of a workbook, for the `with` statement: `sheet`, else the sheet `default_sheet`, else the first.
+
+    Raise `CaseError` for a workbook that cannot be read or is suspiciously large, and `TableSettingError` for a sheet
+    that does not exist.
+    """
     with file.open(MAX_TABLE_BYTES) as stream:
         if stream.read(len(_COMPOUND_FILE)) == _COMPOUND_FILE:
             raise file.problem("is an .xls workbook or has a password: save it as .xlsx, without a password")
@@ -79,7 +83,7 @@ def open_xlsx(file: File, sheet: str | None, default_sheet: str, header_row: int
 
 @contextmanager
 def _workbook_errors(file: File) -> Iterator[None]:
-    """Raise whatever happens in a damaged workbook as one error of the file."""
+    """Raise any exception of the `with` statement as a `CaseError` of the file that says how to fix the workbook."""
     try:
         yield
     except CaseError:
@@ -90,7 +94,7 @@ def _workbook_errors(file: File) -> Iterator[None]:
 
 
 def _check_parts(archive: ZipFile, packed: int) -> None:
-    """Raise `ValueError` for an archive that is larger than what a workbook may be, or has a document type."""
+    """Raise ValueError for an archive that is too large or too strongly packed, or that declares a document type."""
     parts = archive.infolist()
     # No part unpacks to more than what is stated here: `zipfile` stops there.
     unpacked = sum(part.file_size for part in parts)
@@ -104,7 +108,7 @@ def _check_parts(archive: ZipFile, packed: int) -> None:
 
 
 def _check_prolog(content: IO[bytes]) -> None:
-    """Raise `ValueError` for XML with a document type, whose entities could be of any size."""
+    """Raise ValueError if XML declares a document type, whose entities could be of any size."""
 
     def refuse(*_: object) -> None:
         raise ValueError("it declares a document type, which no workbook has")
@@ -121,7 +125,10 @@ def _check_prolog(content: IO[bytes]) -> None:
 
 
 class _ProblemCells:
-    """The problems of empty cells of a sheet by row and column: openpyxl reads formulas without a value as empty."""
+    """The problems of merged cells and of formulas without a value in a sheet, by row and column, as `by_place`.
+
+    openpyxl reads such cells as empty. Raise ValueError for too many rows, cells or problems.
+    """
 
     def __init__(self, content: IO[bytes]) -> None:
         self.by_place: dict[tuple[int, int], str] = {}
@@ -187,7 +194,7 @@ def _numbered_rows(worksheet: Any, file: TableFile) -> NumberedRows:
 
 
 def _fit(problems: Mapping[tuple[int, int], str], number: int, cells: Sequence[str], width: int) -> Sequence[str]:
-    """Return as many cells as the header has, with their problems instead of empty ones."""
+    """Return as many cells as there are headers; empty cells with a problem become a `_NoText`."""
     texts = [*cells[:width], *[""] * (width - len(cells))]
     if problems:
         for column, text in enumerate(texts, start=1):
