@@ -1,6 +1,6 @@
 """SDMX data queries: selections of terms, their comparison, and the structures that define the terms.
 
-Here is the section of reports: precision and recall of each dimension over the cases of a run.
+This module makes the section of reports: precision and recall of each dimension over the cases of a run.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pytest_queryeval.text.formatting import format_score
 
 
 def dimension_blocks(report: Report) -> Iterator[Block]:
-    """Yield a table of precision and recall of each dimension with their numbers of cases."""
+    """Yield a table of the mean precision and recall of each dimension; nothing if the report has none."""
     rows = []
     for name, dimension in report.get("dimensions", {}).items():
         shares = (dimension.get("precision"), dimension.get("recall"))

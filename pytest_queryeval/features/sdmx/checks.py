@@ -1,4 +1,4 @@
-"""What a selection names that its structure does not have, and what was probably meant; the names of its codes."""
+"""Finds what a selection names and its structure lacks, and what was probably meant; adds the names of codes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MAX_COMPARED = 500  # words that difflib compares with one
 
 
 def violations(selection: Selection, structure: Structure) -> tuple[str, ...]:
-    """Return a sentence for each dataset, dimension and code that the structure lacks, with the nearest that it has.
+    """Return a sentence for each dataset, dimension and code that the structure lacks, with the nearest known one.
 
-    A term that has only a name is looked up by it. A name that differs from that of its id is reported too, unless only
+    A term without an id is looked up by its name. A name that differs from that of its id is reported too, unless only
     spaces differ, or the selection is given in codes. `A:B(9.0.0)` is any version of `A:B`. Time is not checked, nor
-    are codes of dimensions without a codelist. After MAX_SENTENCES sentences only the number of the others follows.
+    are codes of dimensions without a codelist. After MAX_SENTENCES sentences, one more says how many were left out.
     """
     problems = _problems(selection, structure)
     sentences = tuple(
@@ -40,7 +40,7 @@ def violations(selection: Selection, structure: Structure) -> tuple[str, ...]:
 
 
 def add_labels(selection: Selection, structure: Structure) -> Selection:
-    """Return the selection with the names of codes as labels where it has only ids."""
+    """Return the selection with names of codes from the structure as labels of terms that have only an id."""
     structure_datasets = Datasets(structure)
     datasets = []
     for dataset in selection.datasets:
@@ -61,10 +61,9 @@ def add_labels(selection: Selection, structure: Structure) -> Selection:
 
 
 class Nearest:
-    """Known words, among which the nearest to a wrong one is looked up.
+    """Known words, among which it finds the nearest to a wrong word, ignoring case.
 
-    Only construction goes through all known words, so that thousands of lookups among 100,000 codes do not take
-    minutes.
+    Only the constructor goes through all words, so that thousands of lookups among 100,000 codes do not take minutes.
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -72,13 +71,13 @@ class Nearest:
         for word in sorted(words):
             self._words.setdefault(word.casefold(), word)
         self._letters = sorted(set().union(*self._words))
-        self._by_start = grouped((self._start(word), word) for word in self._words)
+        self._by_start = grouped((self._first_letters(word), word) for word in self._words)
 
     def to(self, word: str) -> str | None:
-        """Return the known word that differs least, None if none is near.
+        """Return the known word that differs least; None if no word is near.
 
-        That is a word that differs in case, in two swapped neighbours, in one letter, or by one letter more or less;
-        else the closest match of difflib among the words with the same first letters.
+        Near words differ in case, in two swapped neighbours, in one letter, or by one letter more or less. Otherwise,
+        the closest match of difflib among the words with the same first letters is returned.
         """
         folded_word = word.casefold()
         if len(folded_word) > MAX_WORD_CHARACTERS:
@@ -96,12 +95,12 @@ class Nearest:
         for words in candidate_groups:
             if matches := sorted(candidate for candidate in words if candidate in self._words):
                 return self._words[matches[0]]
-        candidates = self._by_start.get(self._start(folded_word), [])
+        candidates = self._by_start.get(self._first_letters(folded_word), [])
         close_matches = difflib.get_close_matches(folded_word, candidates[:MAX_COMPARED], n=1)
         return self._words[close_matches[0]] if close_matches else None
 
-    def _start(self, word: str) -> str:
-        """Return the first letters, by which words are grouped; empty if all words are few."""
+    def _first_letters(self, word: str) -> str:
+        """Return the first letters of a word, by which words are grouped; empty if there are few words in all."""
         return "" if len(self._words) <= MAX_COMPARED else word[:2]
 
 
@@ -111,13 +110,13 @@ _Problem: TypeAlias = "tuple[str, _KnownIds | None, Term]"
 
 @dataclass(frozen=True)
 class _KnownIds:
-    """Known ids with their names, empty if there is none; indexes are built when they are needed."""
+    """Known ids with their names, which are empty if unknown; indexes are built on first use."""
 
     names: Mapping[str, str]
 
     @cached_property
     def by_name(self) -> Mapping[str, str]:
-        """Return the first id of each name, with collapsed spaces."""
+        """The first id of each name; the names have single spaces."""
         return {collapse_spaces(name): id_ for id_, name in reversed(list(self.names.items())) if name}
 
     @cached_property
@@ -129,13 +128,16 @@ class _KnownIds:
         return Nearest(self.by_name)
 
     def nearest(self, term: Term) -> str | None:
-        """Return an id with the name of the term, or the one whose id, or else whose name, is nearest."""
+        """Return the id with the term's name, else the id nearest to its id, else the id with the nearest name.
+
+        None if nothing is near.
+        """
         name = collapse_spaces(term.name)
         near_id = self.by_name.get(name) or (term.id and self._near_ids.to(term.id))
         return near_id or self.by_name.get(self._near_names.to(name) or "" if name else "")
 
     def hint(self, term: Term) -> str:
-        """Return the end of a sentence on a wrong term: which id is nearest, else the few that there are."""
+        """Return the end of a sentence on a wrong term: the nearest id, else the known ids if they are few."""
         nearest_id = self.nearest(term)
         if nearest_id is not None:
             name = f" ({one_line(self.names[nearest_id], MAX_CHARACTERS)})" if self.names[nearest_id] else ""
@@ -167,7 +169,7 @@ def _problems(selection: Selection, structure: Structure) -> Iterator[_Problem]:
 
 
 def _code_problems(term: Term, codes: _KnownIds, dataset: str, by_id: bool) -> Iterator[tuple[str, _KnownIds | None]]:
-    """Yield what is wrong with a term, if anything is, and the ids that it could have."""
+    """Yield a sentence if a term does not fit the codes, with the ids to suggest, None if the id is right."""
     name = codes.names.get(term.id or "")
     if term.id is None:
         if codes.by_name and collapse_spaces(term.name) not in codes.by_name:

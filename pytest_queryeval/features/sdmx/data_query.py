@@ -1,4 +1,4 @@
-"""SDMX REST data queries as selections.
+"""Reads SDMX REST data queries as selections.
 
 The syntax is that of https://github.com/sdmx-twg/sdmx-rest: `data/AGENCY,ID,VERSION/KEY` of SDMX 2.1 and
 `data/dataflow/AGENCY/ID/VERSION/KEY?c[DIMENSION]=CODE` of SDMX 3.0, alone or after the address of a service.
@@ -34,12 +34,12 @@ MAX_NAMES = 30
 
 
 def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_sdmx_3: bool) -> tuple[Codes, ...]:
-    """Return the codes of each dimension of the dataset; raise `ValueError` if the key does not fit.
+    """Return the codes of each dimension that a key selects, None for all; raise `ValueError` if it does not fit.
 
-    Dots separate the dimensions, `+` the codes of one; an empty part, or `*`, is all codes. A key of SDMX 2.1 has a
-    part for each dimension, or is `all`. In SDMX 3.0 parts at the end may be left out, and commas separate several
-    keys. Several keys are a selection of codes for each dimension only if they are all combinations of these: `A.X,B.Y`
-    selects two series of the four that `A` or `B` and `X` or `Y` have, so it is rejected.
+    Dots separate dimensions, and `+` separates codes of a dimension; an empty part, or `*`, means all codes. A key of
+    SDMX 2.1 has a part for each dimension, or is `all`. In SDMX 3.0, parts at the end may be left out, and commas
+    separate several keys. Several keys must be all combinations of their codes: `A.X,B.Y` selects two of the four
+    series of `A` or `B` and `X` or `Y`, so it is rejected.
     """
     if not key or (key.lower() == "all" and not is_sdmx_3):
         return (None,) * len(dimensions)
@@ -47,7 +47,7 @@ def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_sdmx_3: b
         raise ValueError(f"a key of SDMX 2.1 separates codes by `+`, not by `,`: '{one_line(key, MAX_SHOWN)}'")
     keys = key.split(",") if is_sdmx_3 else [key]
     distinct_keys = list(
-        dict.fromkeys(_parts(single_key, dataset, dimensions, may_be_short=is_sdmx_3) for single_key in keys)
+        dict.fromkeys(_codes_of_parts(single_key, dataset, dimensions, may_be_short=is_sdmx_3) for single_key in keys)
     )
     columns = list(zip(*distinct_keys, strict=True))
     varying_columns = [column for column in columns if len(set(column)) > 1]
@@ -62,7 +62,7 @@ def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_sdmx_3: b
     )
 
 
-def _parts(key: str, dataset: str, dimensions: Sequence[str], *, may_be_short: bool) -> tuple[Codes, ...]:
+def _codes_of_parts(key: str, dataset: str, dimensions: Sequence[str], *, may_be_short: bool) -> tuple[Codes, ...]:
     number = key.count(".") + 1
     if number > len(dimensions) or (number < len(dimensions) and not may_be_short):
         names = ", ".join([*dimensions[:MAX_NAMES], *(["…"] if len(dimensions) > MAX_NAMES else [])])
@@ -99,10 +99,10 @@ class _Resource:
     """The dataset and the key in the path of a query."""
 
     agency: str
-    """Empty for any agency."""
+    """The agency; empty for any agency."""
     id: str
     version: str
-    """Empty for any version."""
+    """The version; empty for any version."""
     key: str
     is_sdmx_3: bool
 
@@ -110,14 +110,14 @@ class _Resource:
 def data_query_in(text: str) -> str:
     """Return the data query in an answer, without quotes, markup, commands and sentences around it.
 
-    That is the whole text if no part of it looks like a data query. Raise `ValueError` if several parts do, or if
-    filters stand outside of it.
+    If no part looks like a data query, the whole text is returned. Raise `ValueError` if several parts do, or if there
+    are filters outside of the query.
 
     >>> data_query_in("It is `data/ECB,EXR/M.USD..`, for monthly rates.")
     'data/ECB,EXR/M.USD..'
     """
     plain_text = _LINE_BREAK.sub("", unescape(text))
-    words = {_bare(match[0]): match for match in _WORD.finditer(plain_text)}
+    words = {_without_punctuation(match[0]): match for match in _WORD.finditer(plain_text)}
     queries = [word for word in words if _QUERY.search(word)]
     if len(queries) > 1:
         raise ValueError(f"the text has several data queries: {', '.join(map(_excerpt, queries))}")
@@ -131,8 +131,8 @@ def data_query_in(text: str) -> str:
     return queries[0]
 
 
-def _bare(word: str) -> str:
-    """Return a word without the punctuation and the emphasis around it; a full stop may be a part of its key."""
+def _without_punctuation(word: str) -> str:
+    """Return a word without punctuation and emphasis around it; a full stop at its end may be a part of its key."""
     address = _ADDRESS.search(word)
     prefix = word[: address.start()] if address else ""
     if address and not address[0].endswith("://"):
@@ -148,20 +148,20 @@ def _bare(word: str) -> str:
 
 def is_data_query(text: str) -> bool:
     """Return whether a text looks like a data query: a segment of its path is `data`."""
-    return _start(_split(text)[0]) > 0
+    return _path_start(_split(text)[0]) > 0
 
 
 def read_data_query(text: str, structure: Structure | None) -> Selection:
-    """Read a data query; its terms have the names that the structure has for their codes.
+    """Return the selection of a data query; its terms have the names of their codes in the structure.
 
-    Dimensions without codes in the query are absent, and time selects nothing. A filter `c[NAME]` is kept even if NAME
-    is not a dimension of the dataset. Raise `ValueError` with one sentence if the text is not a data query, if its
-    dataset is not in the structure, or if its key does not fit the dimensions.
+    Dimensions without codes in the query are left out, and time selects nothing. A filter `c[NAME]` is kept even if
+    NAME is not a dimension of the dataset. Raise `ValueError` with one sentence if the text is no data query, if there
+    is no structure, if the structure lacks the dataset, or if the key does not fit the dimensions.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"a data query has {len(text):,} characters, more than {MAX_CHARACTERS:,}")
     path, parameters = _split(text)
-    if not (start := _start(path)):
+    if not (start := _path_start(path)):
         raise ValueError(f"not a data query, which is {FORMS}")
     resource = _read_path([_decode(segment) for segment in path[start:]])
     if structure is None:
@@ -191,13 +191,13 @@ def read_data_query(text: str, structure: Structure | None) -> Selection:
 
 
 def _split(text: str) -> tuple[Sequence[str], str]:
-    """Return the segments of the path, and the parameters, as they are written."""
+    """Return the segments of the path and the text of the parameters, both without decoding."""
     path, _, parameters = text.strip().partition("#")[0].partition("?")
     return path.split("/"), parameters
 
 
-def _start(path: Sequence[str]) -> int:
-    """Return the place after the last segment `data`; 0 without one."""
+def _path_start(path: Sequence[str]) -> int:
+    """Return the index after the last segment `data`; 0 without such a segment."""
     return max((place for place, segment in enumerate(path, start=1) if segment in ("data", "Data")), default=0)
 
 
@@ -258,7 +258,10 @@ def _find_dataset(resource: _Resource, structure: Structure) -> DatasetStructure
 
 
 def _filters(parameters: str) -> Iterator[tuple[str, Codes]]:
-    """Yield dimensions with the codes that `c[DIMENSION]` selects; no other parameter selects anything."""
+    """Yield the dimensions in parameters `c[DIMENSION]` with their codes, None for all codes; skip other parameters.
+
+    Raise `ValueError` for a repeated dimension, a missing code, and operators other than `eq`.
+    """
     filtered_dimensions = set()
     for parameter in parameters.split("&"):
         name, _, value = parameter.partition("=")

@@ -1,4 +1,4 @@
-"""Selections in a report: the terms of each dimension, as plain values and as text, and where two of them differ."""
+"""Selections in a report: the terms of each dimension, as values and as text, and how two selections differ."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MAX_CHARACTERS = 60  # of the id of a dataset
 class DimensionDetails(TypedDict):
     """The scores and terms of a dimension.
 
-    The lists hold `[id, name]` of up to MAX_TERMS terms. A term without a name has its label instead, or None.
+    The lists contain `[id, name]` for up to MAX_TERMS terms. A term without a name has its label instead, or None.
     """
 
     precision: float | None
@@ -67,10 +67,11 @@ class SelectionDetails(TypedDict):
 
 
 def selection_text(selection: Selection) -> str:
-    """Return a selection for people: a line for each dataset, and below each a line for each of its dimensions.
+    """Return a selection as text: a line for each dataset, and below it an indented line for each dimension.
 
-    The line of a dimension is `  AREA: NO (North), SO, (East)`, where `(East)` is a term without an id. Of a dataset
-    MAX_DIMENSIONS dimensions are listed, and of a dimension MAX_TERMS terms.
+    The line of a dimension is `  AREA: NO (North), SO, (East)`; `(East)` is a term without an id. At most
+    MAX_DIMENSIONS dimensions of a dataset are listed, and MAX_TERMS terms of a dimension. An empty selection is
+    NO_TERMS.
     """
     lines = []
     for dataset in selection.datasets:
@@ -119,13 +120,15 @@ def details_of(dimensions: Mapping[str, MatchedTerms]) -> SelectionDetails:
 def details_text(dimensions: Mapping[str, DimensionDetails]) -> str:
     """Return the text of a cell: a block of lines for each dimension under its name, dimensions of gold first.
 
-    `dimensions` are those of `details_of`. A block starts with `[recall: 1.00, precision: 0.67]`; then the lists
-    follow, each with its number of terms and a line `  * ID: name` for each of them. Blocks of dimensions without terms
-    in gold follow the line `dimensions not in target:`. Empty if no dimension has terms.
+    `dimensions` are those of `details_of`. A block starts with `[recall: 1.00, precision: 0.67]`. The lists follow,
+    each with its number of terms and a line `  * ID: name` for each term. Blocks of dimensions without terms in gold
+    follow the line `dimensions not in target:`. The text is empty if there is no dimension.
     """
-    blocks = ["\n".join(_block(name, dimension)) for name, dimension in dimensions.items() if dimension["in_target"]]
+    blocks = [
+        "\n".join(_block_lines(name, dimension)) for name, dimension in dimensions.items() if dimension["in_target"]
+    ]
     extra_blocks = [
-        "\n".join(_block(name, dimension)) for name, dimension in dimensions.items() if not dimension["in_target"]
+        "\n".join(_block_lines(name, dimension)) for name, dimension in dimensions.items() if not dimension["in_target"]
     ]
     return "\n\n".join([*blocks, *([NOT_IN_TARGET] if extra_blocks else ()), *extra_blocks])
 
@@ -139,7 +142,7 @@ def _truncate(text: str) -> str:
     return truncate(utf8_safe(text), TEXT_CHARACTERS)
 
 
-def _block(name: str, dimension: DimensionDetails) -> Iterator[str]:
+def _block_lines(name: str, dimension: DimensionDetails) -> Iterator[str]:
     yield _visible_text(name)
     recall, precision = (
         "n/a" if value is None else f"{value:.2f}" for value in (dimension["recall"], dimension["precision"])
@@ -156,14 +159,15 @@ def _block(name: str, dimension: DimensionDetails) -> Iterator[str]:
 
 
 def _visible_text(text: str) -> str:
-    """Return a text on one line, quoted where spaces at its ends would be invisible."""
+    """Return a text on one line, quoted if spaces at its ends would be invisible."""
     return one_line(repr(text) if text != text.strip() else text, TEXT_CHARACTERS)
 
 
 def difference(gold: Selection, predicted: Selection, *, limit: int) -> DifferenceReport[Row]:
-    """Return the terms of gold that are not selected, and the selected terms that gold lacks, whatever their datasets.
+    """Return gold's terms that are not selected, and selected terms that gold lacks, regardless of their datasets.
 
-    At most `limit` rows of each, with the `COLUMNS`; a term without a name has its label instead, or None.
+    Both lists have at most `limit` rows with the `COLUMNS`; a term without a name has its label instead, or None. The
+    summary also names missing and extra datasets.
     """
     dimensions = match_dimensions(gold, predicted)
     missing_terms = [
@@ -197,7 +201,10 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
 
 
 def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
-    """Return the first differences: of datasets, then of dimensions that one side lacks, then of codes."""
+    """Return the first MAX_EDITS differences as a cause, datasets first, then missing and extra dimensions, then codes.
+
+    None if there is no difference.
+    """
     rename, gold_ids = rename_as_in_gold(gold), dataset_ids(gold)
     predicted_ids = list(dict.fromkeys(map(rename, dataset_ids(predicted))))
     differences: list[tuple[CauseLabel, str, Sequence[str], Sequence[str]]] = []
@@ -233,7 +240,7 @@ def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
 
 
 def _term_text(term: Term, shared_ids: Collection[str | None]) -> str:
-    """Return the id of a term, else its name; both if a term of the other side has the same id."""
+    """Return the id of a term, else its name; both if `shared_ids` contains the id."""
     name = term.name or term.label or ""
     return f"{term.id} ({name})" if term.id and name and term.id in shared_ids else term.id or name
 

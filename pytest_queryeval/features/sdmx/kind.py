@@ -43,7 +43,7 @@ _LINK = re.compile(r"\s*\[\s*[^\W\d].*?/", re.DOTALL)  # of Markdown, whose text
 
 
 class Sdmx(Kind):
-    """The kind `sdmx`."""
+    """The kind `sdmx`, whose answers are selections."""
 
     name = "sdmx"
     answer_type = Selection
@@ -58,7 +58,7 @@ class Sdmx(Kind):
         check_options(options)
 
     def read_gold(self, node: Node) -> QueryOrAnswer:
-        """Read a selection or its JSON text; keep a data query, which `check_gold` reads by the case's structure."""
+        """Return a selection or its JSON text as an answer; keep other text as a query, which `check_gold` reads."""
         if not isinstance(node.value, str):
             return QueryOrAnswer(answer=read_selection(node))
         if node.empty or not node.value.strip():
@@ -79,7 +79,7 @@ class Sdmx(Kind):
         return stated_file(node, {".json": read, ".yaml": _yaml_file, ".yml": _yaml_file, ".txt": text_file})
 
     def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
-        """Check that a gold selects only what the case's structure has; raise ValueError otherwise."""
+        """Return a gold with its selection and labels; raise ValueError if the case's structure lacks a part of it."""
         structure = structure_of(case)
         selection = gold.answer if isinstance(gold.answer, Selection) else _data_query(gold.query or "", structure)
         if structure is None:
@@ -131,11 +131,11 @@ class Sdmx(Kind):
 
 
 def read_selection(node: Node) -> Selection:
-    """Read a list of `{dataset_id, dimensions: [{dimension_name, values: [{id, name}]}]}`.
+    """Return the selection in a list of `{dataset_id, dimensions: [{dimension_name, values: [{id, name}]}]}`.
 
-    A mapping with the list as its `indicator_selection` is read, too, whatever its other keys; an empty list selects
-    nothing. Ids and names are texts as the file has them, so that 007 stays `007`; those that are null, blank or left
-    out are None. Raise `CaseError`, or `SuiteError` with several, at the nodes that are not of this form.
+    A mapping with the list under `indicator_selection` is accepted, whatever its other keys; an empty list selects
+    nothing. Ids and names are texts as the file has them, so that 007 stays `007`; null, blank and missing ones become
+    None. Raise `CaseError`, or `SuiteError` with several errors, at nodes of another form.
     """
     if isinstance(node.value, dict):
         if "dataset_id" in node.value and WRAPPER_KEY not in node.value:
@@ -191,7 +191,7 @@ _VALUE: Readers = {"id": _optional_text, "name": _optional_text}
 
 
 def structure_of(case: Case) -> Structure | None:
-    """Return the structure of a case, the value of its key `structure`."""
+    """Return the value of the key `structure` of a case; None without it."""
     structure = case.extra.get("structure")
     return structure if isinstance(structure, Structure) else None
 

@@ -1,4 +1,4 @@
-"""Pairs of the terms of gold and predicted, and precision and recall: of dimensions, over them, and of datasets."""
+"""Pairs terms of gold with predicted terms; computes precision and recall of dimensions, over them, and of datasets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Ratios:
 
     @property
     def f1(self) -> float:
-        """Return the harmonic mean of both, 0 if both are 0."""
+        """The harmonic mean of precision and recall; 0 if both are 0."""
         total = self.precision + self.recall
         return 2 * self.precision * self.recall / total if total else 0.0
 
@@ -42,12 +42,12 @@ def check_options(options: Mapping[str, JsonValue]) -> None:
 
 
 def dataset_ids(selection: Selection) -> tuple[str, ...]:
-    """Return the ids of the selection's datasets, each once, also of those without terms."""
+    """Return the distinct ids of the selection's datasets, including datasets without terms."""
     return tuple(dict.fromkeys(dataset.id for dataset in selection.datasets))
 
 
 def rename_as_in_gold(gold: Selection) -> Callable[[str], str]:
-    """Return a function from a dataset id to the id that gold has for it, or the same id if gold has none.
+    """Return a function from a dataset id to the id that gold has for it, or to the same id if gold has none.
 
     Gold's `A:B` stands for all its versions, such as `A:B(9.0.0)`, except those that gold names; an id of gold with a
     version stands for that version only.
@@ -63,7 +63,7 @@ def rename_as_in_gold(gold: Selection) -> Callable[[str], str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedTerms:
-    """The terms of gold and of a prediction, each once."""
+    """The distinct terms of gold and of a prediction in a dimension, by whether they match."""
 
     true_positives: tuple[Term, ...]
     """Terms of gold that are selected, with the id and name of gold, or of predicted if gold has none."""
@@ -74,24 +74,26 @@ class MatchedTerms:
 
 
 def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool = False) -> MatchedTerms:
-    """Match the terms of one dimension, one to one and as many as possible; of equal choices, few terms are missing.
+    """Match the terms of a dimension one to one, as many as possible; among equal choices, few terms are missing.
 
-    Ids and names are compared exactly, including case and spaces. If a term of gold has only one of the two, only that
-    one is compared; with `by_id` names are compared only if gold has no id. A name that predicted has from the
+    Ids and names are compared exactly, including case and spaces. If a term of gold has only an id or only a name, only
+    that is compared; with `by_id`, names are compared only if gold has no id. A name that predicted has from the
     structure (a label, or with `by_id` any name) is replaced by gold's name for that code.
 
-    Terms that agree in all that is compared count once. A term of predicted with only an id or only a name also counts
-    once with a term that has both, and so does a term of gold unless it matches another term: a country with an id and
+    Terms that agree in all compared parts count once. A term of predicted with only an id or only a name also counts
+    once with a term that has both. So does such a term of gold unless it matches another term: a country with an id and
     a name in one dataset, and only its id in the next, is not a second country.
     """
     gold_terms, predicted_terms = (
         _distinct_terms(gold, by_id),
         _distinct_terms(_with_names_of_gold(predicted, gold, by_id), by_id),
     )
-    predicted_terms = _drop(predicted_terms, _partial_terms(predicted_terms))
+    predicted_terms = _without_keys(predicted_terms, _partial_terms(predicted_terms))
     pairs = {key: key for key in gold_terms if key in predicted_terms}
     implied_keys = _partial_terms(gold_terms)
-    pairs |= _partial_pairs(_drop(gold_terms, pairs), _drop(predicted_terms, pairs.values()), implied_keys)
+    pairs |= _partial_pairs(
+        _without_keys(gold_terms, pairs), _without_keys(predicted_terms, pairs.values()), implied_keys
+    )
     return MatchedTerms(
         true_positives=tuple(
             Term(
@@ -103,18 +105,23 @@ def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool 
                 (term, predicted_terms[pairs[key]]) for key, term in gold_terms.items() if key in pairs
             )
         ),
-        false_negatives=tuple(term for key, term in _drop(gold_terms, pairs).items() if key not in implied_keys),
-        false_positives=tuple(_drop(predicted_terms, pairs.values()).values()),
+        false_negatives=tuple(
+            term for key, term in _without_keys(gold_terms, pairs).items() if key not in implied_keys
+        ),
+        false_positives=tuple(_without_keys(predicted_terms, pairs.values()).values()),
     )
 
 
 def collapse_spaces(name: str | None) -> str:
-    """Return a name with single spaces: names in codelists may end in spaces, which texts of a suite lose."""
+    """Return a name with single spaces, without spaces at its ends; empty for None.
+
+    Names in codelists may end in spaces, which texts of a suite lose.
+    """
     return " ".join((name or "").split())
 
 
 def _with_names_of_gold(predicted: Sequence[Term], gold: Sequence[Term], by_id: bool) -> Iterator[Term]:
-    """Yield the terms of predicted, with the names of gold instead of those from the structure."""
+    """Yield the terms of predicted with the names of gold instead of names from the structure."""
     names: Mapping[str | None, str] = {
         term.id: term.name for term in gold if term.id is not None and term.name is not None
     }
@@ -130,7 +137,7 @@ def _with_names_of_gold(predicted: Sequence[Term], gold: Sequence[Term], by_id: 
 
 
 def _distinct_terms(terms: Iterable[Term], by_id: bool) -> dict[Term, Term]:
-    """Return terms by what is compared of them; of several names for an id, keep the first in the alphabet."""
+    """Return terms by their compared parts; for an id with several names, keep the alphabetically first name."""
     if not by_id:
         return {term: term for term in terms}
     terms_by_key: dict[Term, Term] = {}
@@ -142,13 +149,13 @@ def _distinct_terms(terms: Iterable[Term], by_id: bool) -> dict[Term, Term]:
     return terms_by_key
 
 
-def _drop(terms: Mapping[Term, Term], keys: Iterable[Term]) -> dict[Term, Term]:
+def _without_keys(terms: Mapping[Term, Term], keys: Iterable[Term]) -> dict[Term, Term]:
     dropped_keys = set(keys)
     return excluding(terms, dropped_keys)
 
 
 def _partial_terms(terms: Mapping[Term, Term]) -> set[Term]:
-    """Return the terms that have only the id, or only the name, of a term that has both."""
+    """Return the terms that have only the id, or only the name, of another term that has both."""
     incomplete_terms = {key: term for key, term in terms.items() if term.id is None or term.name is None}
     if not incomplete_terms:
         return set()
@@ -160,10 +167,10 @@ def _partial_terms(terms: Mapping[Term, Term]) -> set[Term]:
 def _partial_pairs(
     gold_terms: Iterable[Term], predicted_terms: Mapping[Term, Term], implied: Collection[Term]
 ) -> dict[Term, Term]:
-    """Pair as many terms of gold with only an id or a name as possible with terms of predicted that have it.
+    """Return pairs of gold's terms with only an id or a name, as many as possible, and predicted terms that have it.
 
-    A term of gold that finds no partner is one of `implied` where there is a choice, since these do not count then.
-    Each term of gold takes a partner, if need be from another one that can take the next (augmenting paths).
+    If there is a choice, a term without partner is one of `implied`, because these do not count then. A term of gold
+    may take the partner of another term that can take the next (augmenting paths).
     """
     fitting = grouped(
         (part, key) for key, term in predicted_terms.items() for part in (Term(term.id, None), Term(None, term.name))
@@ -206,12 +213,12 @@ def recall_of(matched_terms: MatchedTerms) -> float | None:
 def match_dimensions(gold: Selection, predicted: Selection, *, by_dataset: bool = False) -> dict[str, MatchedTerms]:
     """Return the matched terms of each dimension that has terms on either side, gold's dimensions first.
 
-    Dimensions of the same name are one, whatever their datasets. With `by_dataset` each dataset has its own, called
-    `DATASET|DIMENSION` with the id that gold has for the dataset. If one of the selections is given in codes, ids are
-    compared.
+    Dimensions of the same name are one dimension, regardless of their datasets. With `by_dataset`, each dataset has
+    dimensions of its own, called `DATASET|DIMENSION` with gold's id of the dataset. If one of the selections is given
+    in codes, ids are compared.
     """
     rename = rename_as_in_gold(gold) if by_dataset else None
-    gold_terms, predicted_terms = _terms(gold, rename), _terms(predicted, rename)
+    gold_terms, predicted_terms = _terms_by_dimension(gold, rename), _terms_by_dimension(predicted, rename)
     by_id = gold.by_id or predicted.by_id
     return {
         name: match_terms(gold_terms.get(name, ()), predicted_terms.get(name, ()), by_id=by_id)
@@ -220,7 +227,7 @@ def match_dimensions(gold: Selection, predicted: Selection, *, by_dataset: bool 
 
 
 def macro_ratios(dimensions: Mapping[str, MatchedTerms], macro: Macro = "union") -> Ratios:
-    """Return the means of precision and of recall over the dimensions; recall over those that gold has.
+    """Return the mean precision over the dimensions, and the mean recall over the dimensions that gold has.
 
     Precision is over all dimensions, or with `target` over those that gold has. If gold has none, recall is 1, and
     precision is 0 if any is selected, else 1.
@@ -235,10 +242,10 @@ def macro_ratios(dimensions: Mapping[str, MatchedTerms], macro: Macro = "union")
 
 
 def dataset_ratios(gold: Selection, predicted: Selection) -> Ratios:
-    """Return the share of predicted's datasets that gold has, and of gold's that are selected.
+    """Return the share of predicted's datasets that gold has, and the share of gold's datasets that are selected.
 
-    Several versions of a dataset count once if gold has it without a version. The ratios of 0 datasets are those of
-    `macro_ratios` without dimensions.
+    Several versions of a dataset count once if gold has it without a version. Without datasets in gold, recall is 1,
+    and precision is 0 if any is selected, else 1. If gold has datasets and none is selected, precision is 0.
     """
     gold_ids = set(dataset_ids(gold))
     predicted_ids = set(map(rename_as_in_gold(gold), dataset_ids(predicted)))
@@ -250,7 +257,7 @@ def dataset_ratios(gold: Selection, predicted: Selection) -> Ratios:
     )
 
 
-def _terms(selection: Selection, rename: Callable[[str], str] | None) -> dict[str, list[Term]]:
+def _terms_by_dimension(selection: Selection, rename: Callable[[str], str] | None) -> dict[str, list[Term]]:
     terms_by_dimension: defaultdict[str, list[Term]] = defaultdict(list)
     for dataset in selection.datasets:
         prefix = "" if rename is None else f"{rename(dataset.id)}|"

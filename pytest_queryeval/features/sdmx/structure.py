@@ -1,7 +1,7 @@
-"""The datasets, dimensions and codes that structure messages describe, and how messages in JSON are read.
+"""The datasets, dimensions and codes that structure messages describe, and the reader of messages in JSON.
 
-Messages hold dataflows, data structures, concepts and codelists, which refer to each other. Of SDMX-JSON, versions 1.0
-and 2 are read (https://github.com/sdmx-twg/sdmx-json), since sdmx1 reads only data messages in JSON.
+Messages contain dataflows, data structures, concepts and codelists, which refer to each other. Of SDMX-JSON, versions
+1.0 and 2 are read (https://github.com/sdmx-twg/sdmx-json), because sdmx1 reads only data messages in JSON.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _SCHEMES = {
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension of a dataset."""
+    """A dimension of a dataset, with its codes if they are restricted and known."""
 
     id: str
     codes: Mapping[str, str] | None
-    """The names of its codes by id; None if any value is allowed, or if no message lists the codes."""
+    """The names of the codes by id; None if any value is allowed, or if no message lists the codes."""
     unlisted_codes: str | None = None
     """The codelist or concept whose codes no message lists; None if they are listed or not restricted."""
 
@@ -56,7 +56,7 @@ class DatasetStructure:
     """`AGENCY:ID`."""
     version: str
     dimensions: tuple[Dimension, ...]
-    """In the order of its keys, without time."""
+    """The dimensions in the order of keys, without time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +67,19 @@ class Structure:
 
 
 class Reference(NamedTuple):
-    """The name of an artefact."""
+    """The agency, id and version that identify an artefact."""
 
     agency: str
     id: str
     version: str
-    """Empty if it has none."""
+    """The version; empty if there is none."""
 
     def __str__(self) -> str:
         return f"{self.agency}:{self.id}{f'({self.version})' if self.version else ''}"
 
 
 class ConceptReference(NamedTuple):
-    """The name of a concept."""
+    """The scheme and the id that identify a concept."""
 
     scheme: Reference
     id: str
@@ -90,14 +90,14 @@ class ConceptReference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A dimension of a data structure."""
+    """A dimension as a data structure defines it."""
 
     id: str
     concept: ConceptReference | None
     codelist: Reference | None
-    """The codelist of its own representation."""
+    """The codelist of the dimension's own representation; None without one."""
     has_representation: bool
-    """Whether it has a representation of its own, which replaces that of its concept."""
+    """Whether the dimension has a representation of its own, which replaces that of its concept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class Message:
     """The definitions of one structure message."""
 
     codelists: Mapping[Reference, Codes] = field(default_factory=dict)
-    """The names of codes by id, empty if there is none, of all that a dimension can enumerate."""
+    """The codelists, concept schemes and other lists that a dimension can enumerate: names of codes by id."""
     concepts: Mapping[ConceptReference, Reference | None] = field(default_factory=dict)
     """The codelist of each concept, None if it has none."""
     structures: Mapping[Reference, Sequence[Component]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ def english_name(names: Mapping[str, str]) -> str:
 
 
 def version_order(version: str) -> tuple[int, ...]:
-    """Return the sort key of a version: its numbers."""
+    """Return the numbers in a version as its sort key."""
     return tuple(map(int, _NUMBER.findall(version)))
 
 
@@ -164,7 +164,7 @@ def merge_messages(messages: Iterable[Message]) -> Structure:
 
 
 class _Artefacts(Generic[T]):
-    """Artefacts of one type by their names. The first one of a name is kept."""
+    """Artefacts of one type by their references; of several with the same reference, the first is kept."""
 
     def __init__(self, artefacts: Mapping[Reference, T] | None = None) -> None:
         self._versions: defaultdict[tuple[str, str], dict[str, T]] = defaultdict(dict)
@@ -175,7 +175,11 @@ class _Artefacts(Generic[T]):
             self._versions[name.agency, name.id].setdefault(name.version, artefact)
 
     def find(self, name: Reference) -> tuple[Reference, T] | None:
-        """Return the artefact with its name: in the version of `name`, or the only one, or the newest if any fits."""
+        """Return an artefact with its own reference; None if there is none.
+
+        If the version of `name` does not exist, the only version is returned, or the newest if `name` leaves the
+        version open.
+        """
         versions = self._versions.get((name.agency, name.id), {})
         version = name.version
         if version not in versions and (len(versions) == 1 or (versions and is_any_version(version))):
@@ -189,7 +193,7 @@ class _Artefacts(Generic[T]):
 
 
 class _CodeLookup:
-    """Lookup of the codes of dimensions."""
+    """Finds the codes of dimensions in codelists, also through their concepts."""
 
     def __init__(
         self, codelists: _Artefacts[dict[str, str]], concepts: _Artefacts[dict[str, Reference | None]]
@@ -198,9 +202,10 @@ class _CodeLookup:
         self._concepts = concepts
 
     def dimension(self, component: Component) -> Dimension:
-        """Return a dimension with its codes.
+        """Return the dimension of a component with the codes of its codelist, or of its concept's codelist.
 
-        A codelist without codes counts as unknown: services leave codes out of lists that are too long.
+        If no message contains these codes, `unlisted_codes` of the result names the codelist or concept. A codelist
+        without codes counts as unknown: services leave codes out of lists that are too long.
         """
         concept, codelist = component.concept, component.codelist
         if not component.has_representation and concept is not None:
@@ -217,7 +222,7 @@ class _CodeLookup:
         return Dimension(component.id, codelist_match[1])
 
     def _conventional_codes(self, concept: str) -> Codes | None:
-        """Return the codelist `CL_CONCEPT`, else one `CL_…_CONCEPT`, if there is only one such.
+        """Return the codes of the only codelist `CL_CONCEPT`, else of the only `CL_…_CONCEPT`; None without it.
 
         Services answer with codelists and leave out the concepts that refer to them. The names of codelists follow
         SDMX's guidelines for structure definitions, by which they start with `CL_` and the concept.
@@ -233,14 +238,14 @@ class _CodeLookup:
 
 
 class Datasets:
-    """All versions of each dataset."""
+    """Finds the datasets of a structure by id and version."""
 
     def __init__(self, structure: Structure) -> None:
         self._versions = grouped((dataset.id, dataset) for dataset in structure.datasets)
 
     @property
     def ids(self) -> Sequence[str]:
-        """Return the ids of all datasets, without versions."""
+        """The ids `AGENCY:ID` of all datasets, without versions."""
         return list(self._versions)
 
     def of_any_agency(self, id_: str) -> Sequence[str]:
@@ -248,7 +253,7 @@ class Datasets:
         return [dataset for dataset in self._versions if dataset.partition(":")[2] == id_]
 
     def get(self, dataset: str) -> DatasetStructure | None:
-        """Return the dataset `AGENCY:ID(VERSION)`; in its newest version if VERSION is missing or unknown."""
+        """Return the dataset `AGENCY:ID(VERSION)`, the newest version without a known VERSION; None if unknown."""
         match = _VERSIONED.fullmatch(dataset)
         versions = self._versions.get(match[1] if match else dataset, [])
         fitting_versions = [candidate for candidate in versions if match and candidate.version == match[2]]
@@ -256,12 +261,12 @@ class Datasets:
 
 
 def codes_of(dataset: DatasetStructure) -> Mapping[str, Mapping[str, str] | None]:
-    """Return the names of the codes of each dimension, None if any value is allowed."""
+    """Return the names of the codes of each dimension by id; None for a dimension if any value is allowed."""
     return {dimension.id: dimension.codes for dimension in dataset.dimensions}
 
 
 def unlisted_codes(structure: Structure) -> str:
-    """Return a sentence on the dimensions that are not checked, as no message lists their codes; empty without any."""
+    """Return a sentence on dimensions that are not checked, as no message lists their codes; empty without any."""
     unlisted_dimensions = [
         (dimension.id, dataset.id, dimension.unlisted_codes)
         for dataset in structure.datasets
@@ -283,7 +288,7 @@ def list_names(names: Sequence[str], limit: int, characters: int) -> str:
 
 
 def read_json_message(data: bytes) -> Message:
-    """Read a message; raise `ValueError` with the reason if it is not one."""
+    """Return the definitions in an SDMX-JSON structure message; raise `ValueError` for other content."""
     try:
         document = _JSON.read(data)
     except TooDeepError as error:
@@ -297,17 +302,21 @@ def read_json_message(data: bytes) -> Message:
     for key, items in _SCHEMES.items():
         for scheme in _definitions(content, key):
             if not scheme.get("codelistExtensions"):  # else some of its codes are in other lists
-                codelists[_name(scheme)] = {_text(item, "id"): _item_name(item) for item in _items(scheme, items)}
+                codelists[_reference(scheme)] = {
+                    _required_text(item, "id"): _item_name(item) for item in _all_items(scheme, items)
+                }
     concepts = {
-        ConceptReference(_name(scheme), _text(item, "id")): _codelist(item.get("coreRepresentation"))
+        ConceptReference(_reference(scheme), _required_text(item, "id")): _codelist(item.get("coreRepresentation"))
         for scheme in _definitions(content, "conceptSchemes")
-        for item in _items(scheme, "concepts")
+        for item in _all_items(scheme, "concepts")
     }
-    structures = {_name(structure): _components(structure) for structure in _definitions(content, "dataStructures")}
+    structures = {
+        _reference(structure): _components(structure) for structure in _definitions(content, "dataStructures")
+    }
     dataflows = {}
     for dataflow in _definitions(content, "dataflows"):
         if (structure := _read_urn(dataflow.get("structure"))) is not None:
-            dataflows[_name(dataflow)] = structure[0]
+            dataflows[_reference(dataflow)] = structure[0]
     return Message(codelists=codelists, concepts=concepts, structures=structures, dataflows=dataflows)
 
 
@@ -321,7 +330,7 @@ def _components(structure: Object) -> Sequence[Component]:
         concept = _read_urn(dimension.get("conceptIdentity"))
         representation = dimension.get("localRepresentation")
         component = Component(
-            id=_text(dimension, "id") if "id" in dimension or concept is None else concept[1],
+            id=_required_text(dimension, "id") if "id" in dimension or concept is None else concept[1],
             concept=None if concept is None else ConceptReference(*concept),
             codelist=_codelist(representation),
             has_representation=bool(representation),
@@ -340,9 +349,9 @@ def _read_urn(text: Any) -> tuple[Reference, str] | None:
     return None if match is None else (Reference(match[1], match[2], match[3]), match[4] or "")
 
 
-def _name(artefact: Object) -> Reference:
+def _reference(artefact: Object) -> Reference:
     agency = artefact.get("agencyID") or artefact.get("agencyId") or ""
-    return Reference(str(agency), _text(artefact, "id"), str(artefact.get("version") or ""))
+    return Reference(str(agency), _required_text(artefact, "id"), str(artefact.get("version") or ""))
 
 
 def _item_name(item: Object) -> str:
@@ -356,8 +365,8 @@ def _definitions(content: Object, key: str) -> Iterator[Object]:
     return (artefact for artefact in _objects(content, key) if artefact.get("isExternalReference") is not True)
 
 
-def _items(scheme: Object, key: str) -> Iterator[Object]:
-    """Yield the items of a scheme with those below them."""
+def _all_items(scheme: Object, key: str) -> Iterator[Object]:
+    """Yield the items of a scheme, each before the items below it."""
     pending_items = list(reversed(_objects(scheme, key)))
     while pending_items:
         item = pending_items.pop()
@@ -379,7 +388,7 @@ def _object(parent: Object, key: str) -> Object:
     return member
 
 
-def _text(parent: Object, key: str) -> str:
+def _required_text(parent: Object, key: str) -> str:
     text = parent.get(key)
     if not isinstance(text, str):
         raise ValueError(f"an artefact or an item in it has no '{key}'")

@@ -54,7 +54,7 @@ class StructureFiles:
 
 @shape(either(TEXT, {**list_shape(TEXT), "minItems": 1}))
 def read_structure(node: Node) -> StructureFiles:
-    """Read the name of a file or a list of names; raise `CaseError`."""
+    """Return the files that a name or a list of names states; raise `CaseError` for an empty list."""
     files = read_each(items(node), _file) if isinstance(node.value, list) else [_file(node)]
     if not files:
         raise node.problem("structure needs a file")
@@ -66,9 +66,10 @@ def _file(node: Node) -> File:
 
 
 def load_structure(structure_files: StructureFiles) -> Structure:
-    """Return all datasets of the files; raise `CaseError` if one cannot be read, or none has a data structure.
+    """Return all datasets of the files; raise `CaseError` if a file cannot be read, or if none has a data structure.
 
-    Warn with `QueryEvalWarning` of codes that no file lists, once for each place that states the files.
+    Warn with `QueryEvalWarning` about codes that no file lists, once for each place that states the files; if filters
+    make the warning an error, raise `CaseError`.
     """
     files = tuple((file.path, modification_time(file.path)) for file in structure_files.files)
     structure = _structure(files)
@@ -86,13 +87,13 @@ def _warn_of_unlisted_codes(files: tuple[tuple[Path, int], ...], place: Location
     structure = _structure(files)
     sentence = "" if isinstance(structure, str) else unlisted_codes(structure)
     if sentence:
-        message = f"{_names(files)}: {sentence}"
+        message = f"{_file_names(files)}: {sentence}"
         warnings.warn_explicit(message, QueryEvalWarning, str(place.path), place.line)
 
 
 @lru_cache(maxsize=16)
 def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
-    """Return what the files define together, or the problem, which is cached too: files are read once."""
+    """Return the structure that the files define together, or the text of the problem; both are cached."""
     messages = []
     for path, _ in files:
         try:
@@ -109,20 +110,20 @@ def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
         return structure
     missing_names = sorted({f"{name.agency}:{name.id}" for message in messages for name in message.dataflows.values()})
     hint = f": '{missing_names[0]}' of a dataflow is in none of the files" if missing_names else ""
-    return f"no data structure in {_names(files)}{hint}"
+    return f"no data structure in {_file_names(files)}{hint}"
 
 
-def _names(files: tuple[tuple[Path, int], ...]) -> str:
+def _file_names(files: tuple[tuple[Path, int], ...]) -> str:
     return ", ".join(path.name for path, _ in files)
 
 
 def is_json(data: bytes) -> bool:
-    """Return whether a file looks like JSON; else it should be XML, which only sdmx1 can read."""
+    """Return whether the content of a file looks like JSON; other content should be XML, which only sdmx1 can read."""
     return data.removeprefix(_BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
 
 
 def read_message(data: bytes) -> Message:
-    """Read the content of a file; raise `ValueError` with the reason if it is not a structure message."""
+    """Return the definitions in a file's content; raise `ValueError` with the reason if it is no structure message."""
     if is_json(data):
         return read_json_message(data.removeprefix(_BYTE_ORDER_MARK))
     document = _XmlScan(data)
@@ -140,20 +141,20 @@ def read_message(data: bytes) -> Message:
     codelists = [*schemes, *_definitions(message.codelist), *_definitions(message.valuelist)]
     return Message(
         codelists={
-            _name(codelist): {item.id: english_name(item.name.localizations) for item in codelist}
+            _reference(codelist): {item.id: english_name(item.name.localizations) for item in codelist}
             for codelist in codelists
             if not getattr(codelist, "extends", None)
         },
         concepts={
-            ConceptReference(_name(scheme), concept.id): _codelist(concept.core_representation)
+            ConceptReference(_reference(scheme), concept.id): _codelist(concept.core_representation)
             for scheme in schemes
             for concept in scheme
         },
         structures={
-            _name(structure): _components(structure, document) for structure in _definitions(message.structure)
+            _reference(structure): _components(structure, document) for structure in _definitions(message.structure)
         },
         dataflows={
-            _name(dataflow): _name(dataflow.structure)
+            _reference(dataflow): _reference(dataflow.structure)
             for dataflow in _definitions(message.dataflow)
             if dataflow.structure
         },
@@ -161,11 +162,11 @@ def read_message(data: bytes) -> Message:
 
 
 class _XmlScan:
-    """A check that a document is complete and safe for sdmx1, which also finds the order of dimensions.
+    """Checks that a document is complete and safe for sdmx1, and finds the order of dimensions.
 
     sdmx1 loses that order if there are measure dimensions or positions: it groups dimensions by their type, and orders
-    them by position only if the time dimension has one, too. Raise `ValueError` with the reason if the document must
-    not be read.
+    them by position only if the time dimension has one, too. The constructor raises `ValueError` with the reason if the
+    document must not be read.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -188,7 +189,7 @@ class _XmlScan:
     def dimension_ids(self, structure: Reference) -> Sequence[str]:
         """Return the ids of the dimensions of a data structure, without time, in the order of the key.
 
-        That is by their positions if all have one, else as the document has them. An id is empty if the document
+        The order is that of their positions if all have one, else that of the document. An id is empty if the document
         leaves it to the concept.
         """
         dimensions = self._structures.get(structure, [])
@@ -228,18 +229,18 @@ class _XmlScan:
 
 
 def _definitions(artefacts: Any) -> Iterator[Any]:
-    """Yield the artefacts that the message defines: sdmx1 adds empty ones for all that it refers to."""
+    """Yield the artefacts that the message defines, without the empty ones that sdmx1 adds for references."""
     return (artefact for artefact in artefacts.values() if not artefact.is_external_reference)
 
 
-def _name(artefact: Any) -> Reference:
+def _reference(artefact: Any) -> Reference:
     agency = "" if artefact.maintainer is None else artefact.maintainer.id
     return Reference(agency, artefact.id, "" if artefact.version is None else str(artefact.version))
 
 
 def _codelist(representation: Any) -> Reference | None:
     enumerated = None if representation is None else representation.enumerated
-    return None if enumerated is None else _name(enumerated)
+    return None if enumerated is None else _reference(enumerated)
 
 
 def _components(structure: Any, document: _XmlScan) -> Sequence[Component]:
@@ -253,11 +254,11 @@ def _components(structure: Any, document: _XmlScan) -> Sequence[Component]:
         scheme = None if concept is None else concept.get_scheme()
         components[dimension.id] = Component(
             id=dimension.id,
-            concept=None if scheme is None else ConceptReference(_name(scheme), concept.id),
+            concept=None if scheme is None else ConceptReference(_reference(scheme), concept.id),
             codelist=_codelist(dimension.local_representation),
             has_representation=dimension.local_representation is not None,
         )
-    order = document.dimension_ids(_name(structure))
+    order = document.dimension_ids(_reference(structure))
     return [components[id_] for id_ in (order if set(order) == components.keys() else components)]
 
 
