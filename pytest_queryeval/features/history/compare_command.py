@@ -73,7 +73,7 @@ WORDS: Mapping[Literal["regressed", "errors", "fixed", "worse", "better", "other
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the reports and where the comparison goes."""
+    """Add the arguments for reports, `--by`, `--name` and `--output`."""
     parser.add_argument("base", type=Path, metavar="BASE.json", help="a report.json, the earlier one of two")
     parser.add_argument("others", nargs="+", type=Path, metavar="NEW.json", help="another report.json, or several")
     ranked = "the metric whose mean ranks the systems (default: %(default)s)"
@@ -85,9 +85,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Compare, write, print; return 0 even where reports differ, 1 if a target could not be written.
+    """Compare reports, write the comparison to the targets, and return it as lines and JSON.
 
-    Raise `ReportError` for a report that cannot be used and a target that cannot be written.
+    The exit status is 0 even if reports differ, and 1 if a target could not be written. Raise `ReportError` for a
+    report that cannot be used, and for a target of another format or that is one of the reports.
     """
     targets: Sequence[Path] = arguments.output
     paths = [arguments.base, *arguments.others]
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> Result:
     for target in targets:
         if realpath(target) in map(realpath, paths):
             raise ReportError(f"{target}: is a report to compare, and would be lost: write to another file")
-    names = _names(arguments.name, paths)
+    names = _given_names(arguments.name, paths)
     has_page = any(target.suffix == ".html" for target in targets)
     tell = notifier("compare")
     reports = _reports_by_name(
@@ -123,7 +124,7 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _without_answers(case: CaseReport) -> CaseReport:
-    """Drop what only a page shows of a case: most of a report, and all reports are in memory at once."""
+    """Remove from a case, in place, all that only a page shows, and return it: all reports are in memory at once."""
     case["gold"], case["prediction"], case["scoring"], case["message"] = (
         None,
         strip_prediction(case["prediction"]),
@@ -138,8 +139,11 @@ def _without_answers(case: CaseReport) -> CaseReport:
     return case
 
 
-def _names(options: Sequence[str], paths: Sequence[Path]) -> dict[Path, str]:
-    """Return the names that options give to systems, by the paths of their reports; both may contain a `=`."""
+def _given_names(options: Sequence[str], paths: Sequence[Path]) -> dict[Path, str]:
+    """Return the names that `--name` options give to systems, by the paths of their reports; both may contain a `=`.
+
+    Raise `ReportError` for an option that names no report, an empty name, or a report twice.
+    """
     names: dict[Path, str] = {}
     for option in options:
         ends = (place for place, character in enumerate(option) if character == "=")
@@ -155,7 +159,10 @@ def _names(options: Sequence[str], paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _reports_by_name(path_reports: Sequence[tuple[Path, Report]], given_names: Mapping[Path, str]) -> dict[str, Report]:
-    """Return the reports by the given names, else those of their runs; equal names get the time or path appended."""
+    """Return the reports by the given names, else by those of their runs.
+
+    Equal names get the time of their run appended, if still equal the path; as a last resort, paths are the names.
+    """
     names = [given_names.get(path, report["name"]) for path, report in path_reports]
     for additions in ([minute_of(report["created"]) for _, report in path_reports], [path for path, _ in path_reports]):
         numbers = Counter(names)
@@ -166,7 +173,7 @@ def _reports_by_name(path_reports: Sequence[tuple[Path, Report]], given_names: M
 
 
 def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
-    """Return the HTML of a comparison. Text from a model or a database is escaped, or packed in base64."""
+    """Return the HTML of a comparison; untrusted text is escaped, or packed in base64."""
     ranked = {system["name"]: system for system in board["systems"] if system["score"]}
     scores = [score for system in board["systems"] if (score := system["score"])]
     changes = [change for system in board["systems"] if (change := system["difference"])]
@@ -210,7 +217,10 @@ def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
 def _packed(
     board: Leaderboard, reports: Mapping[str, Report], names: Sequence[str]
 ) -> Iterator[tuple[int | None, str]]:
-    """Yield the packed parts of a page: the list of cases that differ, then pieces of their queries and answers."""
+    """Yield the packed parts of a page: first, with None, the list of cases that differ.
+
+    Pieces of their queries and answers follow, each with the index of its first case, until MAX_PACKED is reached.
+    """
     changes = {nodeid: name for name in WORDS for nodeid in board["differing"][name]}
     places = {nodeid: place for place, nodeid in enumerate(changes)}
     by_nodeid = [
@@ -240,7 +250,7 @@ def _packed(
     }
     yield None, pack(json_text(compared_cases))
     characters_left = MAX_PACKED
-    for first, piece in pieces(_details(system_cases) for system_cases in zip(*cases, strict=True)):
+    for first, piece in pieces(_case_details(system_cases) for system_cases in zip(*cases, strict=True)):
         text = pack(piece)
         characters_left -= len(text)
         if characters_left < 0:
@@ -248,8 +258,8 @@ def _packed(
         yield first, text
 
 
-def _details(cases: Sequence[CaseReport]) -> dict[str, object]:
-    """Return what the page of a case shows of all systems."""
+def _case_details(cases: Sequence[CaseReport]) -> dict[str, object]:
+    """Return what the page of a case shows, by one report of the case for each system."""
     return {
         **including(details(cases[0]), ("question", "evidence", "gold")),
         "systems": [

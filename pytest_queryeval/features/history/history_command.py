@@ -73,7 +73,7 @@ OUTCOMES_LISTED = 60  # of the last runs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the reports and where the history goes."""
+    """Add the arguments DIR, `--by` and `--output`."""
     reports_help = "a report.json, or a folder with reports at any depth: each of its *.json that is one"
     parser.add_argument("paths", nargs="+", type=Path, metavar="DIR", help=reports_help)
     parser.add_argument("--by", metavar="METRIC", default=PASS_RATE, help="the metric to follow (default: %(default)s)")
@@ -82,10 +82,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Read one report at a time, write, print; 0 whatever got worse, 1 if a target could not be written.
+    """Read reports one at a time, write their history to the targets, and return it as lines and JSON.
 
-    Files that cannot be used are named and skipped. Raise `ReportError` for a path that does not exist, where there is
-    no report or none has the metric, and for a target that cannot be written.
+    The exit status is 0 even if results became worse, and 1 if a target could not be written. Files that cannot be used
+    are named and skipped. Raise `ReportError` for a path that does not exist, without any report, if no report has the
+    metric, and for a target of another format or that is one of the reports.
     """
     targets: Sequence[Path] = arguments.output
     check_targets(targets, FORMATS, "history")
@@ -120,7 +121,10 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]) -> Iterator[tuple[str, Report]]:
-    """Yield the reports; add to `skipped` why a file is none, unless it is an earlier history, which is `replaced`."""
+    """Yield the paths and reports of files; append to `skipped` why a file is no report.
+
+    Files in `replaced`, such as an earlier history, are left out of `skipped`.
+    """
     for path in with_progress(files, notifier("history"), total=len(files), noun="report"):
         try:
             yield str(path), read_report(path)
@@ -131,18 +135,18 @@ def _reports(files: Sequence[Path], replaced: Container[str], skipped: list[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The mean of a run in the plot of a metric. Places are percentages of the plot."""
+    """The mean of a run in the plot of a metric; places are percentages of the plot."""
 
     run: int
-    """The number of the run, from 0."""
+    """The index of the run."""
     x: float
     """The place from the left."""
     y: float
     """The place of the mean from the top."""
     ends: tuple[float, float] | None
-    """The places of the ends of its interval from the top, the lower end first; None without an interval."""
+    """The places of the ends of the mean's interval from the top, the lower end first; None without an interval."""
     text: str
-    """What the plot shows on hover."""
+    """The text that the plot shows on hover."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +165,7 @@ class Streak:
     """Consecutive runs in which a case had the same outcome."""
 
     first: int
-    """The number of the first run, from 0."""
+    """The index of the first run."""
     runs: int
     """The number of runs."""
     outcome: Outcome | None
@@ -208,7 +212,7 @@ def history_page(history: History) -> bytes:
 
 
 def _trends(history: History) -> Iterator[Trend]:
-    """Yield the metric of the history, the other metrics, and the means of what calls took."""
+    """Yield a trend for the metric of the history, for the other metrics, and for measures such as seconds."""
     runs = history["runs"]
     figures = [{**run["measures"], **run["metrics"]} for run in runs]
     metrics = dict.fromkeys((history["metric"], *(name for run in runs for name in run["metrics"])))
@@ -281,7 +285,7 @@ def history_blocks(history: History) -> Iterator[Block]:
 
 
 def findings(history: History) -> Iterator[Sentence]:
-    """Yield since when the metric and gates are worse, and what that run changed."""
+    """Yield sentences on the metric and the gates that are worse: since which run, and what that run changed."""
     runs, fall, explained_runs = history["runs"], history["fall"], set[int]()
     if len(runs) == 1:
         yield ("only one run, so there is none to compare it with",)
@@ -317,7 +321,7 @@ def findings(history: History) -> Iterator[Sentence]:
 
 
 def _what_changed(run: PastRun) -> Sentence:
-    """Return what the run changed against the one before it, as the end of a sentence."""
+    """Return the end of a sentence on what a run changed against the run before; empty for the first run."""
     step = run["step"]
     if step is None:
         return ()
@@ -327,7 +331,7 @@ def _what_changed(run: PastRun) -> Sentence:
 
 
 def other_changes(step: RunChange) -> Sentence:
-    """Return what changed besides the system since the run before, empty if no change is known."""
+    """Return what changed besides the system since the run before; empty if no change is known."""
     if not step["common"]:
         return ("no case is in both runs",)
     changes = [*step["changes"], *([SuiteChange(what="cases added", cases=step["added"])] if step["added"] else [])]
@@ -338,12 +342,12 @@ def other_changes(step: RunChange) -> Sentence:
 
 
 def _run_name(run: PastRun) -> Sentence:
-    """Return the name of a run and its time."""
+    """Return the name of a run, or its path, and its time."""
     return (Untrusted(run["name"] or run["path"]), f" of {minute_of(run['created'])}")
 
 
 def runs_table(history: History) -> Table:
-    """Return the runs, the oldest first; `NOTE` explains the columns."""
+    """Return a table of the runs, the oldest first; `NOTE` explains the columns."""
     rows = []
     for run in history["runs"]:
         mean, step = run["metrics"].get(history["metric"]), run["step"]
@@ -372,18 +376,18 @@ def runs_table(history: History) -> Table:
 
 
 def gates_text(run: PastRun) -> str:
-    """Return how many gates are missed of those that a run evaluated; a dash without any."""
+    """Return how many of a run's evaluated gates are missed, as in `1 of 3`; a dash if none was evaluated."""
     evaluated = [gate["ok"] for gate in run["gates"] if gate["ok"] is not None]
     return f"{evaluated.count(False):,} of {len(evaluated):,}" if evaluated else "-"
 
 
 def letters(outcomes: Sequence[Outcome | None]) -> str:
-    """Return the outcomes of the last runs in letters; a missed case, which pytest shows as `x`, is an `M`."""
+    """Return the outcomes of the last OUTCOMES_LISTED runs as letters; a missed case is an `M`."""
     return "".join(LETTERS.get(outcome, NOT_THERE) for outcome in outcomes[-OUTCOMES_LISTED:])
 
 
 def change_sentences(step: RunChange) -> Iterator[Sentence]:
-    """Yield what a run changed against the one before it, with names of cases."""
+    """Yield sentences on what a run changed against the run before, with the names of some cases."""
     yield from flips(step)
     if step["added"]:
         yield (f"cases added ({len(step['added']):,}): ", *leading_names(step["added"], MAX_EXAMPLES))

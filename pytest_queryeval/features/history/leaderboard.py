@@ -1,6 +1,6 @@
-"""Reports of the same suite as a table: the best system first, and which of the others may be as good.
+"""Ranks the systems of reports on the same suite, and says which of the others may be as good as the best.
 
-Of what systems answered, comparisons keep in memory whether they abstained: `strip_prediction` and `strip_trials`.
+To save memory, comparisons only keep from predictions whether they abstain: `strip_prediction` and `strip_trials`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Mean(TypedDict):
     n: int
     """The number of cases."""
     ci95: list[float] | None
-    """The ends of its 95 % confidence interval, by clusters if possible."""
+    """The ends of the mean's 95 % confidence interval, by clusters if possible."""
 
 
 class System(TypedDict):
@@ -79,17 +79,17 @@ class System(TypedDict):
     changes: list[SuiteChange]
     """The cases that the suite of this system evaluates differently from that of the best system."""
     eased: list[SuiteChange]
-    """What the suite of the best system leaves out that the suite of this system requires."""
+    """The checks that the suite of the best system leaves out and the suite of this system requires."""
 
 
 class GroupMeans(TypedDict):
-    """The means of a group of cases by system."""
+    """The means of the cases of a group by system."""
 
     n: int
-    """The number of its common cases."""
+    """The number of common cases in the group."""
     means: dict[str, float]
     best: list[str]
-    """The systems with the best mean, none where all means are equal."""
+    """The systems with the best mean; empty if all means are equal."""
 
 
 class Differing(TypedDict):
@@ -100,11 +100,11 @@ class Differing(TypedDict):
     last: str
     """The name of the last report."""
     regressed: list[str]
-    """The `regressions` of a `RunDifference` of these two."""
+    """The `regressions` in the `RunDifference` of these two reports."""
     errors: list[str]
-    """Its `errors`."""
+    """The `errors` in the `RunDifference`."""
     fixed: list[str]
-    """Its `fixes`."""
+    """The `fixes` in the `RunDifference`."""
     worse: list[str]
     """Other cases whose score, which all ranked systems have, is worse in the last report."""
     better: list[str]
@@ -133,7 +133,7 @@ class Leaderboard(TypedDict):
 
 
 def strip_prediction(prediction: PredictionReport | None) -> PredictionReport | None:
-    """Return a prediction without all but that it is an answer, an abstention, or missing; None if there is none."""
+    """Return a prediction that only says whether it is an answer, an abstention or missing; None for None."""
     return None if prediction is None else _stripped(prediction)
 
 
@@ -144,7 +144,7 @@ def _stripped(prediction: PredictionReport) -> PredictionReport:
 
 
 def strip_trials(case: CaseReport) -> list[TrialReport]:
-    """Return the trials of a case, each with its verdict alone, and without what was answered."""
+    """Return the trials of a case with their verdict and scores, but without queries, answers and violations."""
     return [
         {
             "passed": trial["passed"],
@@ -158,19 +158,20 @@ def strip_trials(case: CaseReport) -> list[TrialReport]:
 
 
 class _Scored(NamedTuple):
-    """A case of a report, with what the ranking needs of it."""
+    """The facts about a case of a report that the ranking needs."""
 
     place: int
-    """Its position in the report, from 0."""
+    """The index of the case in the report."""
     outcome: Outcome
     source: str | None
     score: float | None
 
 
 def leaderboard(reports: Mapping[str, Report], metric: str = PASS_RATE) -> Leaderboard:
-    """Return the systems by name, ranked by the mean of `metric` over the common cases.
+    """Return the systems of named reports, ranked by the mean of `metric` over the common cases.
 
-    Raise `ReportError` if no report has the metric, and if none of its cases is in all reports.
+    Common are the cases with a score in all reports that have any score. Raise `ReportError` if no report has the
+    metric, and if there are scores but no common case.
     """
     by_nodeid = _scored_cases(reports, metric)
     scores = {
@@ -257,7 +258,10 @@ def mean_of(statistics: ScoreStatistics) -> Mean:
 
 
 def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dict[str, PairedTest]:
-    """Return the differences of the other systems to the best one, with p values adjusted by Holm's method."""
+    """Return the differences of the other systems from the best, with p values adjusted by Holm's method.
+
+    The result is empty with fewer than two systems.
+    """
     if len(values) < 2:
         return {}
     # scipy.stats takes long to import.
@@ -271,7 +275,7 @@ def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dic
 
 
 def _left_out(nodeids: Sequence[str], cases: Mapping[str, _Scored]) -> dict[Reason, list[str]]:
-    """Return the cases that have a score in other reports but not in this one, by the reason."""
+    """Return, by the reason, the cases that have a score in other reports but not in this one."""
     left_out: defaultdict[Reason, list[str]] = defaultdict(list)
     for nodeid in nodeids:
         outcome = cases[nodeid].outcome if nodeid in cases else None
@@ -292,7 +296,7 @@ def _left_out(nodeids: Sequence[str], cases: Mapping[str, _Scored]) -> dict[Reas
 
 
 def _eased(to_best: RunDifference) -> list[SuiteChange]:
-    """Return what the suite of the best system, whose run comes first, requires less of cases that both have."""
+    """Return the checks of common cases that the suite of the best system, whose run comes first, leaves out."""
     eased: dict[str, list[str]] = {change_name: [] for change_name in EASED}
     for best, worse in to_best.common:
         for change_name, is_changed in EASED.items():
@@ -304,7 +308,10 @@ def _eased(to_best: RunDifference) -> list[SuiteChange]:
 def _groups(
     best: Report, common: Iterable[CaseReport], values: Mapping[str, Sequence[float]], sign: float
 ) -> dict[str, dict[str, GroupMeans]]:
-    """Return the means by the groups of the best system's report, in its order."""
+    """Return the means by system for each value of each group of cases, in the order of the best system's report.
+
+    Groups without two values of at least MIN_GROUP common cases are left out. `sign` is -1 if lower means are better.
+    """
     groups: dict[str, dict[str, GroupMeans]] = {}
     places_by_group: dict[str, defaultdict[str, list[int]]] = {
         group: defaultdict(list) for group in groups_shown("comparison")

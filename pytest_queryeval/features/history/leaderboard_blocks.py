@@ -1,4 +1,4 @@
-"""What a leaderboard says, as tables and sentences; the ranking as CSV and as a table of LaTeX."""
+"""A leaderboard as tables and sentences; its ranking as CSV and as a LaTeX table."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ LATEX = str.maketrans(
 
 
 def check_targets(targets: Iterable[Path], suffixes: Collection[str], what: str) -> None:
-    """Raise `ReportError` for a target of another suffix, or one that cannot be written."""
+    """Raise `ReportError` for a target with a suffix that is not in `suffixes`, or that cannot be written.
+
+    `what` is the name of the output in the message.
+    """
     for target in targets:
         if target.suffix not in suffixes:
             hint = did_you_mean(target.suffix, suffixes)
@@ -87,12 +90,12 @@ def check_targets(targets: Iterable[Path], suffixes: Collection[str], what: str)
 
 
 def json_document(value: object) -> bytes:
-    """Return a value as the JSON of a file."""
+    """Return a value as the content of a JSON file."""
     return f"{json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1)}\n".encode(errors="backslashreplace")
 
 
 def markdown_document(blocks: Iterable[Block]) -> bytes:
-    """Return blocks as the Markdown of a file."""
+    """Return blocks as the content of a Markdown file."""
     return ("\n".join(markdown_lines(blocks)) + "\n").encode(errors="backslashreplace")
 
 
@@ -117,7 +120,7 @@ def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
 
 
 def finding(board: Leaderboard) -> Sentence:
-    """Return in one sentence which system is best, and which others may be as good."""
+    """Return a sentence that says which system is best, and which others may be as good."""
     ranked = [system for system in board["systems"] if system["score"] is not None]
     if not ranked:
         return ("no system has a score of ", Untrusted(board["metric"]))
@@ -137,7 +140,7 @@ def finding(board: Leaderboard) -> Sentence:
 
 
 def ranked_by(board: Leaderboard) -> Sentence:
-    """Return what is ranked by which metric, over which cases."""
+    """Return a sentence fragment on the number of systems, the metric that ranks them, and the compared cases."""
     first = ", the lowest first" if board["better"] == "lower" else ""
     cases, common = board["cases"], board["common"]
     some = f"{pluralize(common, 'common one')} of " if common < cases else ""
@@ -149,23 +152,23 @@ def ranked_by(board: Leaderboard) -> Sentence:
 
 
 def ranking_table(board: Leaderboard) -> Table:
-    """Return the ranking; `note` explains its columns."""
+    """Return the table of the ranking; `note` explains its columns."""
     header = [p_header(board) if name == "p" else name for name in RANKING_HEADER]
-    return Table(tuple(header), [_ranked(system) for system in board["systems"]])
+    return Table(tuple(header), [_ranking_row(system) for system in board["systems"]])
 
 
 def p_header(board: Leaderboard) -> str:
-    """Return what a p in the ranking is called."""
+    """Return the header of the column of p values, which says whether they are adjusted."""
     return "p adjusted" if _is_adjusted(board) else "p"
 
 
 def _is_adjusted(board: Leaderboard) -> bool:
-    """Return whether the p values of a ranking are adjusted: that of a single difference is not."""
+    """Return whether the p values of a ranking are adjusted, which needs several differences."""
     return len(board["systems"]) > 2
 
 
 def note(board: Leaderboard) -> str:
-    """Return what the columns of the ranking mean."""
+    """Return a sentence that explains the columns of the ranking."""
     adjusted = ", p adjusted: for the number of systems" if _is_adjusted(board) else ""
     return (
         "difference: to the best system, over the same cases; p: two-sided paired test of 'no difference'"
@@ -173,7 +176,7 @@ def note(board: Leaderboard) -> str:
     )
 
 
-def _ranked(system: System) -> Sequence[str]:
+def _ranking_row(system: System) -> Sequence[str]:
     score, difference, counts = system["score"], system["difference"], system["totals"]
     return (
         Untrusted(system["name"]),
@@ -190,7 +193,7 @@ def _ranked(system: System) -> Sequence[str]:
 
 
 def missing_scores(board: Leaderboard) -> Iterator[Sentence]:
-    """Yield for each system how many of the scored cases it lacks, by the reason."""
+    """Yield for each system how many of the scored cases it lacks, by the reason; nothing if it lacks none."""
     if board["common"] == board["scored"]:
         return
     shared = f"only {board['common']:,} of {pluralize(board['scored'], 'case')} with a score of "
@@ -207,7 +210,7 @@ def missing_scores(board: Leaderboard) -> Iterator[Sentence]:
 
 
 def suite_differences(systems: Sequence[System]) -> Iterator[Sentence]:
-    """Yield how suites differ from that of the best system, and where that of the best requires less."""
+    """Yield how suites differ from that of the best system, and what the best system's suite leaves out."""
     best = Untrusted(systems[0]["name"])
     for changes, names in _names_by_changes(systems, "changes").items():
         yield ("changed besides the system in ", *leading_names(names), " against ", best, f": {changes}")
@@ -216,7 +219,7 @@ def suite_differences(systems: Sequence[System]) -> Iterator[Sentence]:
 
 
 def _names_by_changes(systems: Sequence[System], member: Literal["changes", "eased"]) -> dict[str, list[str]]:
-    """Return the names of the systems with changes, by these changes in words."""
+    """Return the names of the systems by the text of their changes."""
     names_by_changes: dict[str, list[str]] = {}
     for system in systems:
         if changes := [f"{change['what']} ({pluralize(len(change['cases']), 'case')})" for change in system[member]]:
@@ -225,7 +228,7 @@ def _names_by_changes(systems: Sequence[System], member: Literal["changes", "eas
 
 
 def group_tables(board: Leaderboard) -> Iterator[Table]:
-    """Yield a table of means for each group."""
+    """Yield a table of means for each group; the best means have an asterisk."""
     for group, values in board["groups"].items():
         names = [system["name"] for system in board["systems"] if system["score"] is not None]
         rows = [
@@ -248,7 +251,10 @@ def other_metric_names(systems: Sequence[System]) -> list[str]:
 
 
 def other_metrics(systems: Sequence[System]) -> Iterator[Block]:
-    """Yield a table of means, with systems or metrics as columns: those of which there are fewer."""
+    """Yield a table of means of the other metrics, with whichever are fewer as columns: systems or metrics.
+
+    A sentence follows if there are more than MAX_METRICS metrics.
+    """
     names = other_metric_names(systems)
     shown_names = names[:MAX_METRICS]
     if not shown_names:
@@ -283,7 +289,7 @@ def sides(board: Leaderboard) -> Sentence:
 
 
 def leaderboard_csv(board: Leaderboard) -> bytes:
-    """Return the ranking as CSV with all digits, in UTF-8; the means of other metrics follow."""
+    """Return the ranking as CSV with all digits, in UTF-8; the means of other metrics are the last columns."""
     names = other_metric_names(board["systems"])
     file = io.StringIO(newline="")
     writer = csv.writer(file)
@@ -304,7 +310,7 @@ def leaderboard_csv(board: Leaderboard) -> bytes:
 
 
 def leaderboard_latex(board: Leaderboard) -> bytes:
-    """Return the ranking as a table of LaTeX with the package booktabs; its caption has n and the test."""
+    """Return the ranking as a LaTeX table for the package booktabs, with the number of cases and the test."""
     tests = dict.fromkeys(TESTS[system["difference"]["test"]] for system in board["systems"] if system["difference"])
     adjusted = ", adjusted by Holm's method" if _is_adjusted(board) else ""
     tested = f", difference to the best, and its $p$ by the {' or the '.join(tests)}{adjusted}" if tests else ""
@@ -313,7 +319,7 @@ def leaderboard_latex(board: Leaderboard) -> bytes:
         r"% \usepackage{booktabs}",
         r"\begin{table}",
         r"  \centering",
-        rf"  \caption{{Mean {_latex(board['metric'])} over {cases} with its 95\,\% interval{tested}.}}",
+        rf"  \caption{{Mean {_latex_text(board['metric'])} over {cases} with its 95\,\% interval{tested}.}}",
         r"  \label{tab:leaderboard}",
         r"  \begin{tabular}{rlrrrrr}",
         r"    \toprule",
@@ -321,19 +327,19 @@ def leaderboard_latex(board: Leaderboard) -> bytes:
         r"    \midrule",
     ]
     for system in board["systems"]:
-        rank, name = ("--" if system["rank"] is None else str(system["rank"])), _latex(system["name"])
-        _, _, mean, ci95, _, change, change_ci95, p, *_ = _ranked(system)
+        rank, name = ("--" if system["rank"] is None else str(system["rank"])), _latex_text(system["name"])
+        _, _, mean, ci95, _, change, change_ci95, p, *_ = _ranking_row(system)
         numbers = map(_latex_number, (mean, ci95, change, change_ci95, p))
         lines.append(rf"    {' & '.join((rank, name, *numbers))} \\")
     lines += [r"    \bottomrule", r"  \end{tabular}", r"\end{table}", ""]
     return "\n".join(lines).encode(errors="backslashreplace")
 
 
-def _latex(text: str) -> str:
+def _latex_text(text: str) -> str:
     return cut_middle(escape_invisible(" ".join(text.split())), NAME_CHARACTERS).translate(LATEX)
 
 
 def _latex_number(text: str) -> str:
-    """Return a number or an interval with mathematical signs; a dash, which is two hyphens, where there is none."""
+    """Return a number or an interval with mathematical signs in LaTeX; two hyphens for a missing value `-`."""
     number = re.sub("[-+<]", r"$\g<0>$", text) if text != "-" else "--"
     return f"[{number.replace(' to ', ', ')}]" if " to " in number else number

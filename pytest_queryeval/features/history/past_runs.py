@@ -1,4 +1,4 @@
-"""Reports of the same suites over time: how figures went, what changed between runs, since when something is worse."""
+"""Reports of the same suites over time: how results went, what changed between runs, since when something is worse."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Columns: TypeAlias = Sequence[Sequence[float | None]]
 
 
 class RunChange(Flips):
-    """How a run differs from the one before it."""
+    """How a run differs from the run before."""
 
     common: int
     """The number of cases in both runs."""
@@ -54,7 +54,7 @@ class RunChange(Flips):
     p: float | None
     """The p value of the two-sided paired test of that change."""
     added: list[str]
-    """Node ids of added cases, none where the run before was not whole."""
+    """Node ids of added cases; empty if the run before was not whole."""
     removed: list[str]
     changes: list[SuiteChange]
 
@@ -69,17 +69,17 @@ class PastRun(TypedDict):
     selected: bool
     stopped: bool
     state: str
-    """The state of its verdict."""
+    """The state of the run's verdict."""
     totals: Totals
     metrics: dict[str, Mean]
     measures: dict[str, Mean]
     gates: list[GateReport]
     step: RunChange | None
-    """None for the first run."""
+    """How the run differs from the run before; None for the first run."""
 
 
 class Fall(TypedDict):
-    """A metric that is worse in all runs from one on than in an earlier run. Runs are numbered from 0."""
+    """A metric that is worse in all runs from `since` on than in an earlier run; runs are numbered from 0."""
 
     since: int
     """The first run in which it is worse."""
@@ -99,10 +99,10 @@ class Fall(TypedDict):
 
 
 class MissedGate(TypedDict):
-    """A gate that the latest runs miss. Runs are numbered from 0."""
+    """A gate that the latest runs miss; runs are numbered from 0."""
 
     since: int
-    """The first run of those in a row, up to the last evaluation of the gate, that miss it."""
+    """The first of the latest runs that missed the gate at every evaluation."""
     met: int | None
     """The last run that met it; None if no run did."""
     gate: GateReport
@@ -110,22 +110,22 @@ class MissedGate(TypedDict):
 
 
 class CaseHistory(TypedDict):
-    """The outcomes of a case."""
+    """The outcomes of a case in all runs."""
 
     nodeid: str
     flips: int
-    """How often it went from right to wrong or back."""
+    """How often the case went from right to wrong or back."""
     outcomes: list[Outcome | None]
-    """None for a run that the case was not in."""
+    """The outcome in each run; None for a run without the case."""
 
 
 class History(TypedDict):
-    """The past of a suite, and what got worse and stayed worse."""
+    """The runs of a suite, and what became worse and stayed worse."""
 
     metric: str
     better: Better
     runs: list[PastRun]
-    """The oldest first."""
+    """The runs, the oldest first."""
     repeated: list[str]
     """The paths of reports that equal an earlier one."""
     fall: Fall | None
@@ -133,16 +133,16 @@ class History(TypedDict):
     flipped: int
     """The number of cases that flipped."""
     cases: list[CaseHistory]
-    """The first MAX_CASES cases that flipped.
+    """Up to MAX_CASES cases that flipped.
 
-    Those that flipped most often come first, and of equal ones those that are wrong in the last run.
+    Cases that flipped most often come first; among equals, cases that are wrong in the last run.
     """
 
 
 def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> History:
-    """Return the history of runs from their paths and reports, of which one at a time is held.
+    """Return the history of runs from their paths and reports; only one report at a time is kept in memory.
 
-    Raise `ReportError` if no report has a score of the metric.
+    Reports with equal content count once. Raise `ReportError` if there are runs and none has a score of the metric.
     """
     runs_by_content: dict[bytes, PastRun] = {}
     repeated: list[str] = []
@@ -166,16 +166,16 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
         for case in after["cases"]:
             outcomes[case["nodeid"]][number] = case["outcome"]
             scores[case["nodeid"]][number] = score_of(metric, case)
-        run["step"] = _step(before, after, metric) if before is not None else None
+        run["step"] = _run_change(before, after, metric) if before is not None else None
         before = after
     whole_runs = [number for number, run in enumerate(runs) if not run["stopped"]]
     better: Better = "lower" if metric in lower else "higher"
     cases: list[CaseHistory] = [
         {"nodeid": nodeid, "flips": flips, "outcomes": case_outcomes}
         for nodeid, case_outcomes in outcomes.items()
-        if (flips := sum(old is not new for old, new in pairwise(_rights(case_outcomes))))
+        if (flips := sum(old is not new for old, new in pairwise(_are_right(case_outcomes))))
     ]
-    cases.sort(key=lambda case: (-case["flips"], _rights(case["outcomes"])[-1], case["nodeid"]))
+    cases.sort(key=lambda case: (-case["flips"], _are_right(case["outcomes"])[-1], case["nodeid"]))
     return {
         "metric": metric,
         "better": better,
@@ -189,7 +189,7 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
 
 
 def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
-    """Return what a comparison needs of a report, compressed; the facts of the run; and which metrics are costs."""
+    """Return a report reduced to what comparisons need, compressed; the run; and metrics of which less is better."""
     run_members = {
         name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"
     }
@@ -220,7 +220,7 @@ def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
     return content, run, lower_is_better(report["metrics"])
 
 
-def _step(before: RunResults, after: RunResults, metric: str) -> RunChange:
+def _run_change(before: RunResults, after: RunResults, metric: str) -> RunChange:
     difference, pairs = run_difference(before, after), Pairs()
     for old, new in difference.common:
         pairs.add(*compared_scores(metric, old, new))
@@ -244,10 +244,11 @@ def _step(before: RunResults, after: RunResults, metric: str) -> RunChange:
 
 
 def _fall(columns: Columns, whole_runs: Sequence[int], better: Better) -> Fall | None:
-    """Return since when a metric is worse than in an earlier run, None if the last of `whole_runs` is not.
+    """Return since when a metric is worse than in an earlier run; None if it is not worse in the last of `whole_runs`.
 
-    The last run is compared with every earlier one. The least p decides, multiplied by the number of comparisons, since
-    by chance alone one of many earlier runs is better. Then each run between these two is compared with the better one.
+    The last run is compared with every earlier run. The least p decides, multiplied by the number of comparisons,
+    because by chance alone one of many earlier runs is better. Then each run between these two is compared with the
+    better one.
     """
     scored = [number for number in whole_runs if any(score is not None for score in columns[number])] if columns else []
     if len(scored) < 2:
@@ -286,7 +287,7 @@ def _fall(columns: Columns, whole_runs: Sequence[int], better: Better) -> Fall |
 
 
 def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
-    """Return the gates of the last run that were missed when they were evaluated last, and since when."""
+    """Return the gates of the last run that were missed at their last evaluation, and since which run."""
     evaluated = grouped(
         (gate_identity(gate), (number, gate))
         for number, run in enumerate(runs)
@@ -307,6 +308,6 @@ def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
     return missed_gates
 
 
-def _rights(outcomes: Iterable[Outcome | None]) -> list[bool]:
+def _are_right(outcomes: Iterable[Outcome | None]) -> list[bool]:
     """Return whether a case was right, for each run whose outcome shows it; an error counts as wrong."""
     return [IS_RIGHT[outcome] for outcome in outcomes if outcome is not None and outcome in IS_RIGHT]
