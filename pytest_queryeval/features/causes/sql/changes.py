@@ -193,10 +193,18 @@ def _used_tables(select: exp.Select) -> set[str]:
 
 def arrange_joins(select: exp.Expr) -> None:
     """Order joins so that each condition occurs once, and after the tables that it names."""
-    joins, conditions = parts.joins_of(select), {key(part): part for part in _joining(select)}
     if parts.has_plain_joins(select):
-        first = {*sources(select)} - joins.keys()
-        select.set("joins", _in_order([*joins.values()], first, [*conditions.values()]))
+        _join_by(select, {key(part): part for part in _joining(select)}.values())
+
+
+def add_join_condition(select: exp.Expr, *, condition: exp.Expr) -> None:
+    """Add a condition to the joins of a SELECT, at the first place where it can stand."""
+    _join_by(select, [*_joining(select), condition])
+
+
+def _join_by(select: exp.Expr, conditions: Iterable[exp.Expr]) -> None:
+    joins = parts.joins_of(select)
+    select.set("joins", _in_order([*joins.values()], {*sources(select)} - joins.keys(), [*conditions]))
 
 
 def _in_order(joins: Sequence[exp.Join], available: set[str], conditions: Sequence[exp.Expr]) -> list[exp.Expr]:
@@ -298,12 +306,14 @@ def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[
 
 
 def drop_condition(condition: exp.Expr) -> None:
-    """Drop an operand of a connector, or the whole clause if it has no other condition."""
+    """Drop an operand of a connector, or the whole clause, or ON of a join, if it has no other condition."""
     while isinstance(condition.parent, exp.Paren):
         condition = condition.parent
     parent = condition.parent
     if isinstance(parent, exp.Connector):
         parent.replace((parent.right if parent.left is condition else parent.left).copy())
+    elif isinstance(parent, exp.Join):
+        condition.pop()
     elif parent is not None:
         parent.pop()
 

@@ -122,6 +122,7 @@ class ClauseEdits:
     def _joins(self, predicted: exp.Select, gold: exp.Select) -> None:
         """Add the edits of joins that both queries have."""
         joins, gold_joins = parts.joins_of(predicted), parts.joins_of(gold)
+        has_plain_joins = parts.has_plain_joins(predicted) and parts.has_plain_joins(gold)
         all_keys, all_gold_keys = (sorted(map(key, parts.join_conditions(select))) for select in (predicted, gold))
         for alias, join in joins.items():
             gold_join = gold_joins.get(alias)
@@ -136,9 +137,26 @@ class ClauseEdits:
                 step = copy_step(join, gold_join, "side", "kind", "method")
                 self._add("wrong-join-type", "FROM", change, predicted, step)
             conditions = parts.join_condition(join), parts.join_condition(gold_join)
-            if all_keys != all_gold_keys and key(conditions[0]) != key(conditions[1]):
+            if not has_plain_joins and all_keys != all_gold_keys and key(conditions[0]) != key(conditions[1]):
                 step = join, partial(changes.change_join_condition, gold=gold_join)
                 self._add("wrong-join-condition", "FROM", conditions, predicted, step)
+        if has_plain_joins:
+            self._join_conditions(predicted, gold)
+
+    def _join_conditions(self, predicted: exp.Select, gold: exp.Select) -> None:
+        """Add the edits of the conditions of joins, whatever their order; some come and go with a table."""
+        shared, label = sources(predicted).keys() & sources(gold).keys(), _DEFAULT_LABELS["FROM"]
+        conditions, gold_conditions = without_common(parts.join_conditions(predicted), parts.join_conditions(gold), key)
+        pairs = parts.alike(conditions, gold_conditions)
+        for condition, gold_condition in pairs:
+            self._replace(label, "FROM", condition, gold_condition, predicted)
+        for condition in without(conditions, [condition for condition, _ in pairs]):
+            if changes.tables_in(condition) <= shared:
+                self._add(label, "FROM", (condition, None), predicted, (condition, changes.drop_condition))
+        for gold_condition in without(gold_conditions, [gold_condition for _, gold_condition in pairs]):
+            if changes.tables_in(gold_condition) <= shared:
+                step = predicted, partial(changes.add_join_condition, condition=gold_condition)
+                self._add(label, "FROM", (None, gold_condition), predicted, step)
 
     def _add_whole_clause(
         self,
