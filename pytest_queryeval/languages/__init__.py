@@ -22,7 +22,10 @@ KINDS: Registry[Kind] = Registry(
 
 
 def difficulty_of(case: Case) -> str | None:
-    """Return the difficulty of a case: that of its suite, else by the rule of its kind, from its suite's first gold."""
+    """Return the difficulty of a case: the stated one, otherwise by its kind's rule from the suite's first gold query.
+
+    None if there is neither.
+    """
     query = _first_gold(case)
     if case.difficulty is not None or query is None:
         return case.difficulty
@@ -30,7 +33,7 @@ def difficulty_of(case: Case) -> str | None:
 
 
 def features_of(case: Case) -> tuple[str, ...]:
-    """Return the features of the first gold of a case's suite, such as `join`; none for a stored answer, or without."""
+    """Return the features of the first gold query of a case's suite, such as `join`; none without a gold query."""
     query = _first_gold(case)
     return () if query is None else KINDS[case.settings.kind].features(query, case.settings.gold_settings.dialect)
 

@@ -33,7 +33,7 @@ LOOKALIKES = f"[{''.join(_REMEDIES)}]"
 
 
 class _Block(NamedTuple):
-    """A fenced block: its opening fence and info string, its indentation, the start and the end of its content."""
+    """A fenced block within a text: its fence, info string and indentation, and the start and end of its content."""
 
     fence: str
     info: str
@@ -43,7 +43,7 @@ class _Block(NamedTuple):
 
 
 class CodeBlock(NamedTuple):
-    """A fenced block: its fence and info string, its content and its first line, and whether a fence closes it."""
+    """A fenced block: its fence and info string, its content and first line, and whether a fence closes it."""
 
     fence: str
     info: str
@@ -53,7 +53,7 @@ class CodeBlock(NamedTuple):
 
     @property
     def language(self) -> str:
-        """The first word of the info string, in lower case."""
+        """The first word of the info string, in lower case; empty if there is none."""
         return next(iter(self.info.lower().split(maxsplit=1)), "")
 
 
@@ -95,9 +95,11 @@ def _content(text: str, block: _Block) -> str:
 
 
 def lookalike(query: str, parts: re.Pattern[str]) -> str:
-    """Return the place of the first lookalike outside of strings and comments, and what to write; else nothing.
+    """Return the place of the first lookalike character outside of strings and comments, and what to write.
 
-    `parts` finds strings, comments, the group `open` of a string that does not end, and LOOKALIKES as `lookalike`.
+    Return an empty text if there is none. `parts` is a pattern that finds strings and comments, the group `open` for a
+    string that does not end, and the group `lookalike` for a character of LOOKALIKES. Nothing behind an open string is
+    searched.
     """
     for part in parts.finditer(query):
         if part.lastgroup == "open":
@@ -172,23 +174,23 @@ class Language:
 
     @cached_property
     def fence_names(self) -> frozenset[str]:
-        """Return the names of code blocks in the language."""
+        """The info strings of code blocks in the language."""
         return frozenset((self.fences or self.name).split())
 
     @cached_property
     def start(self) -> re.Pattern[str]:
-        """Return a pattern for the start of a query up to its first `word`."""
+        """A pattern that matches the start of a query up to its first keyword, the group `word`."""
         words = "|".join(self.keywords.split())
         return re.compile(rf"(?:\s++|{self.ignored})*+(?P<word>{words})\b", re.IGNORECASE | re.DOTALL)
 
     @cached_property
     def label(self) -> re.Pattern[str]:
-        """Return a pattern for a label before a query, such as `SQL query:`."""
+        """A pattern that matches a label before a query, such as `SQL query:`."""
         return re.compile(_LABEL.format(name=re.escape(self.name)), re.IGNORECASE)
 
     @cached_property
     def parts(self) -> re.Pattern[str]:
-        """Return a pattern for fences and tags as the group `mark`, and for strings; one without an end is `open`.
+        """A pattern that finds fences and tags as the group `mark`, and strings; a string without an end is `open`.
 
         Nothing after an open string is searched, so that a text is read only once.
         """
@@ -197,7 +199,7 @@ class Language:
 
     @cached_property
     def lookalikes(self) -> re.Pattern[str]:
-        """Return a pattern for strings and comments, and for characters outside of them that look like others."""
+        """A pattern for `lookalike`: strings and comments, and characters outside of them that look like others."""
         pattern = rf"{self.strings}|(?P<lookalike>{LOOKALIKES})|(?P<open>{self.open_string})"
         return re.compile(pattern, re.MULTILINE | re.DOTALL)
 
@@ -224,7 +226,7 @@ class Language:
 
 
 class _Read(NamedTuple):
-    """The query of an answer."""
+    """The result of reading an answer: its query and where that was, or why it has none."""
 
     query: str = ""
     """The query, or empty if the answer has none."""
@@ -265,10 +267,11 @@ _FENCES_OF_LANGUAGES = SQL_TEXT.fence_names | SPARQL_TEXT.fence_names
 
 
 def extract_query(answer: str, language: Language) -> tuple[str, str]:
-    r"""Return the query in the answer of a model, and a note on the text around it; else the answer, and why if known.
+    r"""Return the query in the answer of a model, and a note on the text around the query.
 
-    Several code blocks count if all candidates hold the same query, apart from spaces at the ends. Takes time linear in
-    the text; an answer longer than MAX_ANSWER is not searched.
+    If no query is found, return the answer, and the reason if it is known. Several code blocks count if all candidates
+    are the same query, apart from spaces at the ends. The time is linear in the text; an answer longer than MAX_ANSWER
+    is not searched.
 
     >>> extract_query("Here it is:\n```sql\nSELECT 1\n```", SQL_TEXT)
     ('SELECT 1', 'the query was read from a code block')
@@ -289,7 +292,9 @@ def extract_query(answer: str, language: Language) -> tuple[str, str]:
 
 
 def after_prose(answer: str, language: Language) -> str:
-    r"""Return the text that begins like a query after prose that ends with a blank line or a colon; else nothing.
+    r"""Return the text that begins like a query after prose that ends with a blank line or a colon.
+
+    Else an empty text.
 
     >>> after_prose("Here is the query:\n\nSELECT 1", SQL_TEXT)
     'SELECT 1'
@@ -304,7 +309,10 @@ def after_prose(answer: str, language: Language) -> str:
 
 
 def text_hint(query: str, language: Language) -> str:
-    """Return a likely reason why the text of a query is invalid: text around it, JSON, or a lookalike; else nothing."""
+    """Return a likely reason why the text of a query is invalid: text around it, JSON, or a lookalike.
+
+    Else an empty text.
+    """
     if len(query) > MAX_ANSWER:
         return ""
     if language.start.match(query):
@@ -322,7 +330,7 @@ def text_hint(query: str, language: Language) -> str:
 
 
 def _key_of_query(text: str, language: Language) -> str:
-    """Return the key under which a JSON object, also one in a code block, has a query; else nothing."""
+    """Return the key under which a JSON object, also one in a code block, has a query; else an empty text."""
     blocks = list(code_blocks(text))
     content = blocks[0].content if len(blocks) == 1 else text
     if not content.lstrip().startswith("{"):
@@ -335,7 +343,7 @@ def _key_of_query(text: str, language: Language) -> str:
 
 
 def _starts_with_prose(text: str, language: Language) -> bool:
-    """Return whether a sentence precedes a possible query, on a separate line or on the same one."""
+    """Return whether a sentence precedes a possible query, on a separate line or on the same line."""
     first_line = _first_line(text).strip()
     if first_line.endswith(_ENDS_OF_SENTENCES) and ";" not in first_line and len(first_line.split()) >= MIN_WORDS:
         return True
@@ -349,7 +357,7 @@ def _starts_with_prose(text: str, language: Language) -> bool:
 
 
 def _first_line_of_query(text: str, language: Language) -> int:
-    """Return the line, from 2, on which a query begins after other text, such as a program prints; 0 if there is none.
+    """Return the number of the line, from 2, on which a query begins after other text; 0 if there is none.
 
     A first word in capitals, or one that is like a keyword, is probably part of an invalid query, as is a semicolon.
     """
@@ -364,7 +372,10 @@ def _first_line_of_query(text: str, language: Language) -> int:
 
 
 def sentences_behind(query: str) -> str:
-    """Return the text from the first sentences on that follow a blank line, or a semicolon that ends its line."""
+    """Return the text from the first sentences on that follow a query; empty if there are none.
+
+    They have to follow a blank line, or a semicolon that ends its line.
+    """
     ends = [end.end() for end in islice(_END_OF_QUERY.finditer(query), MAX_PARAGRAPHS)]
     paragraphs = pairwise([*ends, len(query)])
     return next(
@@ -390,13 +401,13 @@ def is_sentence(text: str) -> bool:
 
 
 def _is_capitalized(text: str) -> bool:
-    """Return whether the first word has a capital and then small letters, unlike most keywords."""
+    """Return whether the first word has a capital and then a small letter, unlike most keywords."""
     first_letters = text.lstrip("*_ \t\r\n")[:2]
     return first_letters[:1].isupper() and not first_letters[1:].isupper()
 
 
 def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Language) -> _Read:
-    """Read what follows the last end of reasoning.
+    """Return the reading of the text after the last end of reasoning; without such an end, only why there is no query.
 
     The prompt template of some models begins the reasoning, so that their answers have only its end.
     """
@@ -409,14 +420,14 @@ def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Langu
 
 
 def reasoning_tags(answer: str) -> list[re.Match[str]]:
-    """Return the tags at which reasoning begins or, with a group `ends`, ends, also those within texts."""
+    """Return the matches of tags where reasoning begins, or ends (group `ends`), also of tags within texts."""
     return list(_TAG.finditer(answer))
 
 
 def span_after_reasoning(answer: str, tags: Sequence[re.Match[str]]) -> tuple[int, int] | None:
-    """Return from where to where an answer is no reasoning, by its tags, of which it has some; None if some do not end.
+    """Return the start and the end of the text after the last tag of reasoning; None if some reasoning does not end.
 
-    It begins behind the last tag, since reasoning may contain its own tag.
+    `tags` are all tags of the answer, at least one. Reasoning may contain its own tag, so only the last counts.
     """
     names = [re.findall(r"\w+", tag[0])[0].lower() for tag in tags]
     if not all({name: tag["ends"] for name, tag in zip(names, tags, strict=True)}.values()):
@@ -427,7 +438,7 @@ def span_after_reasoning(answer: str, tags: Sequence[re.Match[str]]) -> tuple[in
 
 
 def _read(answer: str, language: Language) -> _Read:
-    """Read an answer without reasoning."""
+    """Return the reading of an answer without reasoning: itself, or its text after a label or in code blocks."""
     text_after_label = _after_label(answer, language)
     for text, places in ((answer, ()), (text_after_label, (_AFTER_LABEL,))):
         if language.is_query(text):
@@ -453,7 +464,7 @@ def _after_label(text: str, language: Language) -> str:
 
 
 def _in_blocks(text: str, language: Language) -> _Read:
-    """Read the candidates among all code blocks: those with a query, or marked as one."""
+    """Return the reading of the code blocks that have a query or are marked as one; no query if they differ."""
     blocks = list(code_blocks(text))
     candidates = [(block, read) for block in blocks if (read := _in_block(block, language)) is not None]
     language_reads = [
@@ -477,7 +488,10 @@ def _in_blocks(text: str, language: Language) -> _Read:
 
 
 def _in_block(block: CodeBlock, language: Language) -> _Read | None:
-    """Read a block: no query where one seems to begin on the line of the fence; None if it is not a candidate."""
+    """Return the reading of a code block; None if it is not a candidate.
+
+    The reading has no query if one seems to begin on the line of the fence.
+    """
     words = block.info.split(maxsplit=1)
     if words and any(language.start.match(info) for info in (block.info, *words[1:])):
         return _Read()  # the content may be a query, too, but not the whole one

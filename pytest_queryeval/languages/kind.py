@@ -55,24 +55,27 @@ class Kind(ABC):
         """Raise `SettingError` for an option of the kind with an invalid value."""
 
     def stated_cell(self, node: Node) -> Cell:
-        """Return a cell of a table as people write it into a suite, as sources would answer it."""
+        """Return the cell that a source would return for a cell that is written in a suite."""
         cell: Cell = freeze_cell(json_value(node))
         return cell
 
     @abstractmethod
     def read_gold(self, node: Node) -> QueryOrAnswer:
-        """Read the value of `gold`, or an item of `gold_any`; raise `CaseError`."""
+        """Return the gold that the value of `gold`, or an item of `gold_any`, states; raise `CaseError`."""
 
     @abstractmethod
     def read_predicted(self, node: Node) -> QueryOrAnswer:
-        """Read the value of `predicted`; raise `CaseError` for a value that no predictor could return."""
+        """Return the prediction that the value of `predicted` states.
+
+        Raise `CaseError` if no predictor could return it.
+        """
 
     @abstractmethod
     def read_file(self, node: Node) -> QueryOrAnswer:
-        """Read the file that `gold_file` or `predicted_file` names; raise `CaseError`."""
+        """Return the content of the file that `gold_file` or `predicted_file` names; raise `CaseError`."""
 
     def read_table(self, node: Node) -> QueryOrAnswer:
-        """Read the value of `gold_table` or `predicted_table`; raise `CaseError`."""
+        """Return the table that the value of `gold_table` or `predicted_table` states; raise `CaseError`."""
         raise node.problem(f"answers of the kind '{self.name}' are not tables: write the answer under `gold`")
 
     def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
@@ -80,28 +83,28 @@ class Kind(ABC):
         return gold
 
     def uses_timeout(self, case: Case) -> bool:
-        """Return whether something runs for a case that its `timeout` can end."""
+        """Return whether evaluating a case runs something that its `timeout` can end."""
         return self.has_queries and case.runs_queries
 
     @abstractmethod
     def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        """Return the answer of a gold or a prediction that no source has to run; None if one has to.
+        """Return the answer to a gold or a prediction that no source has to run; None if a source has to run it.
 
         Raise `PredictorError` for an answer of another kind.
         """
 
     def translate(self, query: str, dialect: str, target: str) -> str:
-        """Return a query of one dialect in another one; languages without dialects return it as it is.
+        """Return a query of one dialect in the dialect `target`; languages without dialects return it as it is.
 
-        Raise `ValueError` where it cannot be translated.
+        Raise `ValueError` with the reason if it cannot be translated.
         """
         return query
 
     def extract_query(self, answer: str) -> tuple[str, str]:
         """Return the query in the answer of a model, and a note on the text around it.
 
-        It is the whole answer where that is a query, or where no query can be found; the note then has the reason, or
-        is empty. Kinds without queries leave the text to `read_without_running`.
+        Return the whole answer if it is a query, or if no query can be found; the note then has the reason, or is
+        empty. Kinds without queries leave the text to `read_without_running`.
         """
         return answer, ""
 
@@ -110,15 +113,18 @@ class Kind(ABC):
         return ""
 
     def after_prose(self, answer: str, dialect: str) -> str:
-        """Return the query after prose in the answer of a model, if it can be parsed; else nothing."""
+        """Return the query after prose in the answer of a model, if it can be parsed; else an empty text."""
         return ""
 
     def text_hint(self, query: str) -> str:
-        """Return a likely reason why the text of a query is invalid, such as prose before it; else nothing."""
+        """Return a likely reason why the text of a query is invalid, such as prose before it; else an empty text."""
         return ""
 
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
-        """Return a hint to append to an engine's `message`, such as on a name that is not in `schema`."""
+        """Return a hint to append to an engine's `message`, such as on a name that is not in `schema`.
+
+        Empty without one.
+        """
         return ""
 
     def refusal_remedy(self, query: str, message: str, case: Case) -> str:
@@ -126,64 +132,73 @@ class Kind(ABC):
         return "write one query that only reads"
 
     def in_form_of(self, reference: Answer, answer: Answer) -> Answer:
-        """Convert an answer that the suite states to the form of `reference`; most kinds have only one form."""
+        """Return an answer that the suite states in the form of `reference`, such as a graph.
+
+        Most kinds have only one form.
+        """
         return answer
 
     @abstractmethod
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
-        """Return where two answers differ, at most `limit` rows of each type; None if they cannot be compared."""
+        """Return where two answers differ, at most `limit` rows of each sort; None if they cannot be compared."""
 
     def failure_label(self, failure: Failure) -> CauseLabel:
         """Return the label of a failed prediction in causes."""
         return FAILURE_LABELS[failure.kind]
 
     def difference_cause(self, gold: Answer, predicted: Answer, case: Case) -> Cause | None:
-        """Return why an answer without a query is wrong; None if that is unknown."""
+        """Return the cause for which an answer that is no query's is wrong; None if it is unknown."""
         return None
 
     def field_scores(self, gold: Answer, predicted: Answer | None, case: Case) -> Mapping[str, float]:
-        """Return which share of each part of gold is right, from 0 to 1, where answers of the kind have named parts.
+        """Return the share of each named part of gold that is right, from 0 to 1; none if answers have no named parts.
 
         `predicted` is None for a failed prediction.
         """
         return {}
 
     def text(self, answer: Answer) -> str | None:
-        """Return an answer as text for reports, where it is not a table."""
+        """Return an answer as text for reports; None if it is a table."""
         return None
 
     def difficulty(self, query: str, dialect: str) -> str | None:
-        """Return how hard a gold query is, where the language has a published rule for that."""
+        """Return how hard a gold query is by a published rule for the language; None if there is none."""
         return None
 
     def features(self, query: str, dialect: str) -> tuple[str, ...]:
-        """Return the features of a gold query, such as `join`, by which reports group cases; none if unreadable."""
+        """Return the features of a gold query, such as `join`, by which reports group cases.
+
+        None if it is unreadable.
+        """
         return ()
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """Return how `query`, whose answer is `table`, orders its rows; None if it does not."""
+        """Return how `query`, whose answer is `table`, orders and limits its rows; None if it does neither."""
         return None
 
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
-        """Return a query that selects the sort keys of `query` as well; `table` is its answer. None without keys."""
+        """Return a query that also selects the sort keys of `query`, whose answer is `table`.
+
+        None without sort keys.
+        """
         return None
 
     def open_query(self, query: str, case: Case, schema: Callable[[], Schema]) -> OpenQuery | None:
-        """Return a gold query that leaves its answer open below its top level; None for another one.
+        """Return the choices of a gold query that leaves its answer open below its top level; None for any other query.
 
         `schema` returns the tables that the query is about.
         """
         return None
 
     def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
-        """Return the columns of any answer to a query; None if its text does not name them.
+        """Return the columns of any answer to a query; None if its text does not name them, as with `*`.
 
         Raise `ValueError` for a text that is not a query.
         """
         return None
 
     def schema_use(self, query: str, case: Case, schema: Schema) -> SchemaUse:
-        """Return which names of the schema a query uses; raise ValueError with the reason if it cannot be read."""
+        """Return the names of the schema that a query uses; raise ValueError with the reason if it cannot be read."""
         raise ValueError(f"queries of the kind '{self.name}' use no schema")
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
@@ -199,7 +214,7 @@ class Kind(ABC):
         return ""
 
     def without_data(self, query: str, dialect: str) -> str | None:
-        """Return a query that answers as `query` would if its source were empty; None if there is no such query."""
+        """Return a query that answers as `query` would on an empty source; None if there is no such query."""
         return None
 
     def normal_text(self, query: str, dialect: str) -> str:

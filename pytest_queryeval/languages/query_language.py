@@ -28,7 +28,7 @@ class QueryLanguage(Kind):
     language: ClassVar[Language]
 
     def csv_cell(self, node: Node) -> Cell:
-        """Return a cell of a CSV file, whose texts are not quoted like those in a suite."""
+        """Return a cell of a CSV file, whose texts are not quoted as in a suite."""
         return self.stated_cell(node)
 
     def read_gold(self, node: Node) -> QueryOrAnswer:
@@ -71,7 +71,7 @@ class QueryLanguage(Kind):
         return not self.read_problem(query, dialect)
 
     def read_problem(self, query: str, dialect: str) -> str:
-        """Return why and where a query cannot be read, so that there are no mutants of it; empty if it can."""
+        """Return why and where a query cannot be read, so that it has no mutants; empty if it can be read."""
         return ""
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:
@@ -83,7 +83,10 @@ class QueryLanguage(Kind):
 
 
 def _query(node: Node) -> str:
-    """Return the text of a query; raise `CaseError` for one that YAML truncated or whose lines it joined."""
+    """Return the text of a query.
+
+    Raise `CaseError` for other values, for a text that YAML cut, and for a text whose lines YAML joined.
+    """
     if node.form == "mapping":
         # `gold:` with `SELECT a: b` on the next line is a mapping for YAML.
         raise node.problem(

@@ -62,7 +62,10 @@ _ANSWER = File(Path("answer"), Path("answer"))
 
 
 def stated_file(node: Node, readers: Mapping[str, FileReader]) -> QueryOrAnswer:
-    """Read the file that a node names; raise `CaseError` there, also for problems in the file."""
+    """Return the answer in the file that a node names, read by its suffix.
+
+    Raises `CaseError` at the node, also for problems in the file.
+    """
     name = required_text(node)
     file = file_at(node.file.folder / name)
     suffix = file.path.suffix.lower()
@@ -75,7 +78,7 @@ def stated_file(node: Node, readers: Mapping[str, FileReader]) -> QueryOrAnswer:
 
 
 def text_file(file: File) -> QueryOrAnswer:
-    """Read a file with the text of a query or an answer; raise `CaseError` if it is empty."""
+    """Return the text of a file as a query or an answer; raise `CaseError` if it is blank."""
     text = file.text(MAX_STATED_BYTES)
     if not text.strip():
         raise file.problem("is empty")
@@ -84,7 +87,7 @@ def text_file(file: File) -> QueryOrAnswer:
 
 @shape(mapping_shape(_PARTS, required=TABLE_KEYS))
 def read_table(node: Node, read_cell: CellReader) -> Table:
-    """Read `{columns: [...], rows: [[...], ...]}`; raise `CaseError` or `SuiteError`."""
+    """Return the table that `{columns: [...], rows: [[...], ...]}` states; raise `CaseError` or `SuiteError`."""
     if node.form != "mapping":
         raise unexpected(node, "a mapping", ": write {columns: [NAME, …], rows: [[VALUE, …], …]}")
     parts = known_entries(node, dict.fromkeys(TABLE_KEYS, items))
@@ -104,7 +107,10 @@ def _row(number: int, node: Node, *, width: int, read_cell: CellReader) -> tuple
 
 
 def table_readers(stated_cell: CellReader, csv_cell: CellReader) -> Mapping[str, FileReader]:
-    """Return readers by suffix; `stated_cell` reads cells that people write, `csv_cell` those of CSV files."""
+    """Return readers of files by suffix.
+
+    `stated_cell` reads cells that people write, `csv_cell` those of CSV files.
+    """
     return {
         ".sql": text_file,
         ".rq": text_file,
@@ -206,9 +212,10 @@ def _tags_outside_values(text: str) -> list[re.Match[str]]:
 
 
 def _block(blocks: Sequence[CodeBlock], lines_before: int) -> CodeBlock | Failure | None:
-    """Return the code block with the answer: the only one, else the only one marked json, else the only JSON in them.
+    """Return the code block with the answer; a failure if several could be it, None without blocks.
 
-    Of several with the same JSON it is the first one.
+    It is the only block, else the only block marked json, else the only block with JSON. Of several blocks with the
+    same JSON it is the first.
     """
     if len(blocks) <= 1:
         return next(iter(blocks), None)
@@ -233,7 +240,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _left_out(text: str, blocks: Sequence[CodeBlock], block: CodeBlock, lines_before: int) -> str:
-    """Return which other values are outside of the code blocks of a text, for a note."""
+    """Return the end of a note on other values outside of the code blocks of a text; empty if there are none."""
     lines = text.split("\n")
     for other in blocks:
         count = other.content.count("\n") + 1
@@ -245,7 +252,7 @@ def _left_out(text: str, blocks: Sequence[CodeBlock], block: CodeBlock, lines_be
 
 
 def _value_of(text: str) -> JsonValue:
-    """Return the JSON value that a text is; None if it is none."""
+    """Return the JSON value that a whole text is; None if it is not JSON."""
     with suppress(ValueError):
         value: JsonValue = _JSON.read(text)
         return value
@@ -257,9 +264,10 @@ def _blanked(text: str) -> str:
 
 
 def read_json_text(text: str, read: Callable[[Node], T]) -> tuple[T, str] | Failure:
-    """Return the result of `read` for a text as JSON, and a note if other text was around it; or the first problem.
+    """Return the result of `read` for a text as JSON, and a note if other text was around it; a failure otherwise.
 
-    Of a text that is no JSON as a whole, the only outermost object is read, else the only outermost list.
+    If a text is no JSON as a whole, the only outermost object in it is read, else the only outermost list. The failure
+    has the first problem.
     """
     result = _read_json(text, read)
     if not isinstance(result, Failure):
@@ -275,7 +283,7 @@ def read_json_text(text: str, read: Callable[[Node], T]) -> tuple[T, str] | Fail
 
 
 def _no_json(text: str) -> str:
-    """Return why no value is read of words."""
+    """Return why a text in words is not read as a value, with a remedy."""
     if len(lines := [*islice(_LINE_OF_YAML.finditer(text), MAX_VALUES_NAMED)]) > 1:
         name = lines[0][0].partition(":")[0].strip(" -")
         example = f'{{"{one_line(name, MAX_NAMED)}": …}}'
@@ -305,8 +313,9 @@ def _read_json(text: str, read: Callable[[Node], T]) -> T | Failure:
 def _json_part(text: str) -> str | Failure:
     """Return the text with blanks instead of what is around its JSON value, so that positions stay the same.
 
-    Lists of numbers next to an object or another list are references in a sentence. Without a value, what begins like
-    one is returned, else the whole text.
+    Lists of numbers next to an object or another list are references in a sentence, and ignored. Without a value, the
+    part that begins like a value is kept, else the whole text. A failure says that values differ, cannot be read, or
+    may be part of a longer value.
     """
     values, broken, spans = _values(text)
     found = [value for value in values if not _has_numbers(value[0])] or values
@@ -335,7 +344,7 @@ def _json_part(text: str) -> str | Failure:
 
 
 def _values(text: str) -> tuple[list[tuple[JsonValue, int, int]], list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the outermost values of a text with their spans, the spans that begin like objects, and all spans."""
+    """Return the outermost values of a text with their spans, the spans that only begin like objects, and all spans."""
     values: list[tuple[JsonValue, int, int]] = []
     broken: list[tuple[int, int]] = []
     spans = list(_outermost(text))
@@ -351,13 +360,13 @@ def _values(text: str) -> tuple[list[tuple[JsonValue, int, int]], list[tuple[int
 
 
 def _around(text: str, found: Sequence[tuple[JsonValue, int, int]]) -> str:
-    """Return the text around values."""
+    """Return the text before, between and behind values."""
     starts, ends = [*(start for _, start, _ in found), len(text)], [0, *(end for _, _, end in found)]
     return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 def _named(text: str, spans: Iterable[tuple[int, int]], broken: Collection[tuple[int, int]] = ()) -> str:
-    """Return parts of a text with their places."""
+    """Return the parts of a text at these spans, shortened, with their places; for a message."""
     return _list(
         f"`{one_line(text[start:end], MAX_NAMED)}` ({_where(text, start)}{', not JSON' * ((start, end) in broken)})"
         for start, end in spans
@@ -365,7 +374,7 @@ def _named(text: str, spans: Iterable[tuple[int, int]], broken: Collection[tuple
 
 
 def _place_of_more(text: str, spans: Sequence[tuple[int, int]], found: Collection[tuple[int, int]]) -> int | None:
-    """Return where a mark of JSON is before or behind a found value, as in a longer value; None without any."""
+    """Return the position of a mark of JSON before or behind a found value, as in a longer value; None without one."""
     ends, starts = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(text)]
     for number, (start, end) in enumerate(spans):
         if (start, end) in found:
@@ -392,7 +401,7 @@ def _has_numbers(value: JsonValue) -> bool:
 
 
 def _outermost(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where brackets that stand in no others begin and end, at the latest with the text."""
+    """Yield the start and end of each outermost pair of brackets; an unclosed pair ends with the text."""
     start = depth = place = 0
     while (match := (_WITHIN if depth else _OPENING).search(text, place)) is not None:
         place = match.end()

@@ -46,7 +46,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def term(driver_term: Term) -> Cell:
-    """Return the term that a driver sent; `xsd:string` is not a datatype, and language tags are in lower case."""
+    """Return a driver's term as a cell, with language tags in lower case, and without the datatype `xsd:string`."""
     match driver_term:
         case str(iri):
             return IRI(iri)
@@ -61,7 +61,7 @@ def term(driver_term: Term) -> Cell:
 
 
 def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
-    """Return rows of `driver.Term` as rows of terms; equal terms become one object."""
+    """Return rows of `driver.Term` as rows of cells; equal terms become one object."""
     cells: dict[Any, Cell] = {}
     read_rows = []
     for row in rows:
@@ -73,7 +73,10 @@ def term_rows(rows: Iterable[tuple[Any, ...]]) -> list[Row]:
 
 
 def graph_table(triples: Iterable[Row]) -> Table:
-    """Return a graph as a table of three columns: each triple once, in an order without labels of blank nodes."""
+    """Return a graph as a table of three columns, in which each triple is once.
+
+    The order of rows does not depend on the labels of blank nodes.
+    """
     rows = sorted(
         dict.fromkeys(triples),
         key=lambda triple: [repr(replace_blank_nodes(cell, lambda _: "")) for cell in triple],
@@ -82,9 +85,9 @@ def graph_table(triples: Iterable[Row]) -> Table:
 
 
 def stated_term(cell: Cell) -> Cell:
-    """Read a cell that people write in the notation of SPARQL: `<…>`, `_:x`, `"text"@en`, `"1"^^<datatype>`.
+    """Return the term that a cell states in the notation of SPARQL: `<…>`, `_:x`, `"text"@en`, `"1"^^<datatype>`.
 
-    `http://…` and the like are IRIs without brackets, too; anything else is unchanged.
+    `http://…` and similar texts are IRIs without brackets, too. Any other cell is returned unchanged.
     """
     if isinstance(cell, str) and (literal := _LITERAL.fullmatch(cell)):
         text = _ESCAPE.sub(lambda match: _ESCAPES.get(match[1], match[1]), literal[1])
@@ -93,7 +96,10 @@ def stated_term(cell: Cell) -> Cell:
 
 
 def csv_term(cell: Cell) -> Cell:
-    """Read a cell of SPARQL CSV results: IRIs, with brackets or not, and blank nodes; anything else is unchanged."""
+    """Return the term of a cell in SPARQL CSV results: IRIs, with or without brackets, and blank nodes.
+
+    Any other cell is returned unchanged.
+    """
     if not isinstance(cell, str):
         return cell
     if match := _IRI.fullmatch(cell) or _BARE_IRI.fullmatch(cell):
@@ -102,9 +108,10 @@ def csv_term(cell: Cell) -> Cell:
 
 
 def refusal(query: QueryOutline) -> Failure | None:
-    """Return why no engine runs a query: it would write, or leave the source; None if it may run.
+    """Return the failure of a query that no engine runs, because it would write or leave the source.
 
-    What sentences behind a query say is no reason: they make it invalid.
+    None if it may run. Words in sentences behind a query do not count; if they are the only reason, the failure is the
+    text that follows.
     """
     failure = _refusal(query)
     if failure is None or failure.kind != "unsafe" or not (prose := sentences_behind(query.text)):
@@ -142,7 +149,8 @@ def _refusal(query: QueryOutline) -> Failure | None:
 def with_terms(execution: Execution, query: QueryOutline, *, added: int = 0) -> Execution:
     """Return the execution with terms instead of those of the child process, and a graph as a set of triples.
 
-    A failure names its place in the text of the user, to which `added` characters were put in front.
+    The columns of `SELECT *` are in the order of their first use in the query. A failure gets its place in the text of
+    the user, which lacks the `added` characters at the start.
     """
     table = execution.answer
     if not isinstance(table, Table):
@@ -161,9 +169,9 @@ def with_terms(execution: Execution, query: QueryOutline, *, added: int = 0) -> 
 
 
 def _explained(execution: Execution, query: QueryOutline, added: int) -> Execution:
-    """Return a failed execution whose message names the mistake: a prefix that is not declared, or another known one.
+    """Return a failed execution whose message names a known mistake, such as a prefix that is not declared.
 
-    That is clearer than the list of all that the grammar allows there, which parsers state.
+    That is clearer than the list of everything that the grammar allows there. Other executions are unchanged.
     """
     error = execution.error
     if error is None or error.kind != "invalid":
@@ -204,7 +212,7 @@ def _unclosed_bracket(query: QueryOutline) -> Mistake | None:
 
 
 def _placed(mistake: Mistake, text: str, added: int = 0) -> str:
-    """Return a mistake in a text with its place in the text of the user, which lacks the first `added` characters."""
+    """Return a mistake with its line and column in the text of the user, which lacks the first `added` characters."""
     own_text, start = text[added:], max(mistake.start - added, 0)
     line, line_start = own_text.count("\n", 0, start) + 1, own_text.rfind("\n", 0, start) + 1
     return f"{_line_and_column(line, start - line_start + 1)}: {mistake.problem}"

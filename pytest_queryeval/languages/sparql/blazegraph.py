@@ -34,7 +34,7 @@ Change: TypeAlias = tuple[int, int, str]
 
 
 class Name(NamedTuple):
-    """A variable that the service binds, and the property of the entity which it is bound to."""
+    """A variable that the label service binds: the entity that it names, and the property that it takes from it."""
 
     entity: str
     property: str
@@ -42,7 +42,7 @@ class Name(NamedTuple):
 
 
 def hint_changes(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> Iterator[Change]:
-    """Yield changes of a text that leave out its hints; `prefixes` are those that it declares."""
+    """Yield changes that replace the hints in a query by empty groups; `prefixes` are those that the query declares."""
     if BLAZEGRAPH_PREFIXES["hint"] in prefixes.values():
         for first, second, third in zip(query_tokens, query_tokens[1:], query_tokens[2:], strict=False):
             if first.depth and all(_iri(part, prefixes).startswith(HINT) for part in (first, second)):
@@ -50,10 +50,12 @@ def hint_changes(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> 
 
 
 def label_changes(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) -> Iterator[Change]:
-    """Yield changes of a text that replace its calls of the label service; `prefixes` are those that it declares.
+    """Yield changes that replace calls of the label service by patterns; `prefixes` are those that the query declares.
 
-    A call stays where its braces hold anything else, where its group does not bind the entity but another one does, and
-    where `SELECT *` would show what is added.
+    A call is left as it is if:
+    - its braces contain anything else,
+    - its group does not bind the entity, but another group does,
+    - `SELECT *` would show the added variables.
     """
     number = 0
     ends: dict[int, str] = {}
@@ -88,16 +90,19 @@ def label_changes(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) ->
 
 
 def _closing(query_tokens: Sequence[Token], place: int) -> int:
-    """Return the place of the brace that closes what begins at a token; the number of tokens if there is none."""
+    """Return the index of the token that closes the braces around a token's call.
+
+    The number of tokens if there is none.
+    """
     depth = query_tokens[place].depth
     places = (at for at in range(place, len(query_tokens)) if query_tokens[at].text == "}")
     return next((at for at in places if query_tokens[at].depth == depth), len(query_tokens))
 
 
 def _selected(query_tokens: Sequence[Token], group: int) -> tuple[list[Name], bool]:
-    """Return the names that the query or subquery around a group takes from the service by the ends of its variables.
+    """Return the names that the query or subquery around a group selects by the endings of its variables.
 
-    Also whether it is `SELECT *`, which takes none.
+    Also return whether it is `SELECT *`, which selects none.
     """
     depth = query_tokens[group].depth
     for place in range(group, -1, -1):
@@ -115,6 +120,7 @@ def _selected(query_tokens: Sequence[Token], group: int) -> tuple[list[Name], bo
 
 
 def _name(variable: str) -> Iterator[Name]:
+    """Yield the name that a variable stands for by its ending, such as `Label`; nothing for other variables."""
     for ending, property_ in PROPERTIES.items():
         if variable.endswith(ending) and len(variable) > len(ending) + 1:
             yield Name(variable.removesuffix(ending), property_, variable)
@@ -122,7 +128,7 @@ def _name(variable: str) -> Iterator[Name]:
 
 
 def _names(body: Sequence[Token], iris: Sequence[str]) -> tuple[list[Name], list[str]] | None:
-    """Return the names that the triples in the braces of a call state, and the languages; None for other content."""
+    """Return the names and the languages that the triples in the braces of a call state; None for other content."""
     names, languages, terms = list[Name](), list[str](), list[str]()
     for token, iri in [*zip(body, iris, strict=True), (None, ".")]:
         if iri not in (".", ";", ","):
@@ -143,7 +149,7 @@ def _names(body: Sequence[Token], iris: Sequence[str]) -> tuple[list[Name], list
 
 
 def _bound_variables(pattern: Sequence[Token]) -> set[str]:
-    """Return the variables that a pattern binds: those outside of expressions, and those behind AS."""
+    """Return the variables that a pattern binds: those outside of expressions, and those after AS."""
     bound, brackets = set[str](), list[str]()
     for previous_token, token in pairwise(pattern):
         if previous_token.text in ("(", "{", "["):
@@ -156,7 +162,7 @@ def _bound_variables(pattern: Sequence[Token]) -> set[str]:
 
 
 def _binding(name: Name, languages: Sequence[str], number: int) -> str:
-    """Return a pattern that binds one name; a variable without a value has none."""
+    """Return the text of patterns that bind the variable of a name; it stays unbound if the entity has no value."""
     entity, text = f"?queryeval_{number}", f"?queryeval_{number}_text"
     by_language = [f"{text}_{place}" for place in range(len(languages))]
     aggregate = f'GROUP_CONCAT({text}; SEPARATOR=", ")' if name.property == ALIAS else f"MIN({text})"
@@ -172,6 +178,6 @@ def _binding(name: Name, languages: Sequence[str], number: int) -> str:
 
 
 def _iri(token: Token, prefixes: Mapping[str, str]) -> str:
-    """Return a token with its prefix replaced, in angle brackets; tokens of other kinds as they are."""
+    """Return a token as an IRI in angle brackets, if it is a name with a known prefix; other tokens as they are."""
     prefix, _, local = token.text.partition(":")
     return f"<{prefixes[prefix]}{local}>" if token.kind == "name" and prefix in prefixes else token.text

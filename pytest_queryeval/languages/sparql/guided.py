@@ -47,7 +47,10 @@ _ENCODED = (
 
 
 def open_query(query: str, prefixes: Mapping[str, str]) -> OpenSparqlQuery | None:
-    """Return a query that leaves its answer open; None for another one. `prefixes` are those of the source."""
+    """Return the choices of a SPARQL query that leaves its answer open; None for any other text.
+
+    `prefixes` are those of the source.
+    """
     tree = _read(query, prefixes)
     if tree is None:
         return None
@@ -57,7 +60,7 @@ def open_query(query: str, prefixes: Mapping[str, str]) -> OpenSparqlQuery | Non
 
 @dataclass(frozen=True, slots=True)
 class OpenSparqlQuery:
-    """A query that leaves its answer open, as `OpenQuery` describes it."""
+    """A SELECT that leaves its answer open, with its limited subqueries and its collections; see `OpenQuery`."""
 
     _tree: Select
     _limited: Sequence[Select]
@@ -74,7 +77,7 @@ class OpenSparqlQuery:
 
     @property
     def fixed_columns(self) -> tuple[int, ...] | None:
-        """Output columns that no choice changes; None where a choice may change which rows there are."""
+        """Output columns that no choice changes; None if a choice may change which rows there are."""
         if self._limited:
             return None
         return tuple({*range(len(self._tree.items))} - {it.column for it in self._collections})
@@ -82,12 +85,12 @@ class OpenSparqlQuery:
     def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
         """Yield up to three queries that settle the choices in favour of a predicted answer.
 
-        All three prefer solutions of the predicted answer, and settle the rest:
+        All three prefer solutions of the predicted answer, and settle the rest: 1. by how many terms of the predicted
+        answer a solution has, 2. by all variables, ascending, 3. by all variables, descending. If OFFSET, MINUS or NOT
+        EXISTS leave solutions out, this query avoids those of
+          the predicted answer.
 
-        1. by how many terms of the predicted answer a solution has,
-        2. by all variables, ascending,
-        3. by all variables, descending. If OFFSET, MINUS or NOT EXISTS leave solutions out, this query avoids those of
-           the predicted answer.
+        `alignments` map gold's columns to predicted columns; the queries use them in turn.
         """
         texts = set()
         for number, way in enumerate(WAYS):
@@ -104,9 +107,10 @@ class OpenSparqlQuery:
                 yield GuidedQuery(text=text, alignment=alignment, collections=self._collections)
 
     def decided(self, first: str = "") -> list[str]:
-        """Return the query whose subqueries take the first rows by all variables, ascending and descending.
+        """Return the query twice, with subqueries that take their first rows by all variables.
 
-        With `first`, a variable, rows are decided by it before, ascending both times. None without such a subquery.
+        Ascending, then descending. With `first`, a variable, both sort by it first. The list is empty if no subquery
+        takes some of its rows.
         """
         before = (SortKey(is_descending=False, value=Expr(first)),) if first else ()
         return [
@@ -115,11 +119,12 @@ class OpenSparqlQuery:
         ]
 
     def deciding_columns(self) -> list[str]:
-        """Return the variables by which the choices can be decided."""
+        """Return the variables by which the limited subqueries can be sorted."""
         return list(dict.fromkeys(name for select in self._limited for name in _sortable(select)))
 
 
 def _read(query: str, prefixes: Mapping[str, str]) -> Select | None:
+    """Return the tree of a SELECT; None for any other text."""
     try:
         tree = read_tree(query, prefixes).tree
     except UnreadableError:
@@ -128,7 +133,7 @@ def _read(query: str, prefixes: Mapping[str, str]) -> Select | None:
 
 
 def _limited(tree: Select) -> list[Select]:
-    """Return the subqueries that take some of their rows."""
+    """Return the subqueries with LIMIT or OFFSET."""
     return [
         node for node in walk(tree) if isinstance(node, Select) and node is not tree and (node.limit or node.offset)
     ]
@@ -141,7 +146,7 @@ def _clauses(select: Select) -> Iterator[str]:
 
 
 def _collections(tree: Select) -> tuple[Collection, ...]:
-    """Return the output columns that are a SAMPLE or a GROUP_CONCAT as it stands, and are used for nothing else."""
+    """Return the output columns that are just a SAMPLE or a GROUP_CONCAT on which nothing else depends."""
     if tree.modifier:
         return ()
     collections = []
@@ -163,7 +168,7 @@ def _collections(tree: Select) -> tuple[Collection, ...]:
 def _is_only_returned(item: Item, tree: Select) -> bool:
     """Return whether no other part of a query depends on the value of an item.
 
-    Another SAMPLE or GROUP_CONCAT does so only where it is an item itself: collections of one query have one order.
+    Another SAMPLE or GROUP_CONCAT may be an item of its own, because all collections of a query have one order.
     """
     others: list[Node] = [*tree.having, *tree.order]
     for other in tree.items:
@@ -175,7 +180,10 @@ def _is_only_returned(item: Item, tree: Select) -> bool:
 
 
 def _with_lists(tree: Select, collections: Sequence[Collection]) -> Select:
-    """Return the query with the elements of its collections, and the values that SAMPLE may take, between marks."""
+    """Return the query with GROUP_CONCAT in its collections, so that they list their elements or possible values.
+
+    A mark separates the elements; values of SAMPLE are encoded as texts.
+    """
     items = list(tree.items)
     separator = Expr("SEPARATOR", (Expr(f'"{BETWEEN}"'),))
     for collection in collections:
@@ -189,7 +197,10 @@ def _with_lists(tree: Select, collections: Sequence[Collection]) -> Select:
 
 
 def _filled(form: object, value: Expr) -> Expr:
-    """Return an expression by its form: a text is a term, `?` the value, a tuple a function and its arguments."""
+    """Return the expression that a form describes.
+
+    A text is a term, `?` the value, a tuple a function and its arguments.
+    """
     if isinstance(form, tuple):
         return Expr(form[0], tuple(_filled(argument, value) for argument in form[1:]))
     return value if form == "?" else Expr(str(form))
@@ -217,7 +228,7 @@ def _sortable(select: Select) -> list[str]:
 
 
 def _left_out(tree: Select) -> set[int]:
-    """Return the subqueries of which some rows, or what they select, are left out of the answer."""
+    """Return the ids of subqueries whose rows an OFFSET, MINUS or NOT EXISTS leaves out of the answer."""
     without = [
         node
         for node in walk(tree)
@@ -231,7 +242,10 @@ def _left_out(tree: Select) -> set[int]:
 def _keys(
     select: Select, columns: Mapping[str, int], rows: Sequence[Row], way: Way, *, is_avoided: bool = False
 ) -> tuple[SortKey, ...]:
-    """Return the sort keys of a subquery; `columns` are those of the predicted rows by the variables of the answer."""
+    """Return the sort keys by which a subquery prefers solutions of the predicted rows, then sorts the rest by `way`.
+
+    `columns` are the places of predicted cells by variable. `is_avoided` sorts those solutions last.
+    """
     sortable = _sortable(select)
     known = {name: columns[name] for name in sortable if name in columns}
     keys = []
@@ -254,7 +268,7 @@ def _keys(
 
 
 def _as_number(condition: Expr) -> Expr:
-    """Return 1 where a condition is true, 0 where it is false or an error."""
+    """Return an expression that is 1 if a condition is true, and 0 if it is false or an error."""
     return Expr("COALESCE", (Expr("IF", (condition, Expr("1"), Expr("0"))), Expr("0")))
 
 
@@ -271,7 +285,7 @@ def _has_value(variable: str, value: Cell) -> Expr:
 
 
 def _term(cell: Cell) -> str:
-    """Return an IRI or a literal as a part of a query; empty for other cells, and for what is no name of IRIs."""
+    """Return the text of an IRI or a literal in a query; empty for other cells, and for an invalid IRI or language."""
     match cell:
         case IRI(iri):
             return f"<{iri}>" if _IRI.fullmatch(iri) else ""

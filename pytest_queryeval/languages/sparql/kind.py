@@ -28,7 +28,7 @@ RDF_SUFFIXES = (".ttl", ".nt")
 
 
 class Sparql(QueryLanguage):
-    """The kind `sparql`."""
+    """The kind `sparql`: how its cases are read, and how its queries are analysed."""
 
     name = "sparql"
     language = SPARQL_TEXT
@@ -70,7 +70,7 @@ class Sparql(QueryLanguage):
         return f"prefixes of the source added: {names}" if names else ""
 
     def in_form_of(self, reference: Answer, answer: Answer) -> Answer:
-        """Return a table of triples as a graph where `reference` is a graph."""
+        """Return a table of triples as a graph if `reference` is a graph; any other answer unchanged."""
         if not isinstance(reference, Table) or not reference.is_graph or not isinstance(answer, Table):
             return answer
         return answer if answer.is_graph or len(answer.columns) != len(GRAPH_COLUMNS) else graph_table(answer.rows)

@@ -20,14 +20,14 @@ _SHOWN_CHARACTERS = 60
 
 
 class Mistake(NamedTuple):
-    """A mistake in a query: its place in the text, what is wrong there, and what to write."""
+    """A mistake in a query: the place where it begins, and a message with the remedy."""
 
     start: int
     problem: str
 
 
 def known_mistake(query: QueryOutline) -> Mistake | None:
-    """Return the first mistake in a query that an engine refused; None if none is known.
+    """Return the first known mistake in a query that an engine refused; None if none is known.
 
     >>> from pytest_queryeval.languages.sparql.query import read_query
     >>> known_mistake(read_query("SELECT COUNT(?s) { ?s ?p ?o }"))
@@ -63,7 +63,10 @@ def _of_select(query: QueryOutline) -> Iterator[Mistake]:
 
 
 def _of_aggregate(text: str, head: Sequence[Token]) -> Iterator[Mistake]:
-    """Yield what is wrong with the aggregate at the beginning of these tokens, unless it stands as `(… AS ?name)`."""
+    """Yield the mistake of an aggregate in SELECT that is not written as `(… AS ?name)`.
+
+    `head` begins with the aggregate.
+    """
     depth = head[0].depth
     end = next((place for place, token in enumerate(head[2:], start=2) if token.depth == depth), None)
     if end is None:

@@ -19,10 +19,10 @@ OPEN_GRAPH = OrderPlan(ordered=False, limited=True, offset=0, queries=(), keys=N
 
 @lru_cache(maxsize=256)
 def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: int) -> OrderPlan | None:
-    """Return the plan of a query whose answer has these columns and `row_count` rows.
+    """Return the plan for the order of a query whose answer has these columns and `row_count` rows.
 
-    None without ORDER BY and LIMIT, and for a LIMIT whose rows an ORDER BY in a nested query may have chosen. No query
-    returns more than `max_rows` rows. The plan of a graph only says that LIMIT chose.
+    None for a query without ORDER BY and LIMIT, and for a LIMIT whose rows an ORDER BY in a nested query may have
+    chosen. No query of the plan returns more than `max_rows` rows. The plan of a graph only says that LIMIT chose.
     """
     query = read_query(text)
     ordered, limit = query.modifier_index("ORDER") is not None, query.modifier_index("LIMIT") is not None
@@ -81,9 +81,10 @@ def _keys(query: QueryOutline) -> tuple[tuple[Token, ...], ...] | None:
 def _with_keys(
     query: QueryOutline, keys: Sequence[Sequence[Token]], columns: Sequence[str], limit: int | None
 ) -> str | None:
-    """Return the query with its sort keys as further columns, another LIMIT, and without OFFSET.
+    """Return the query with its sort keys as extra columns, with `limit` as its LIMIT, and without OFFSET.
 
-    None if DISTINCT or REDUCED would keep rows that differ only in a key that is not selected.
+    None if DISTINCT or REDUCED would keep rows that differ only in a key that is not selected, and if the keys cannot
+    be added.
     """
     key_variables = {token.text[1:] for key in keys for token in key if token.kind == "variable"}
     if query.form_index > 0:  # behind named subqueries
@@ -106,7 +107,7 @@ def _with_keys(
 
 
 def _named_expressions(query: QueryOutline) -> dict[str, str]:
-    """Return the expressions by their variables after AS, for queries with GROUP BY; else nothing.
+    """Return the expressions that a query with GROUP BY selects, by their variables after AS; none for other queries.
 
     Engines know these variables only as columns, not in further expressions.
     """
@@ -124,7 +125,7 @@ def _named_expressions(query: QueryOutline) -> dict[str, str]:
 
 
 def _with_expressions(text: str, key: Sequence[Token], named_expressions: Mapping[str, str]) -> str:
-    """Return the text of a sort key with expressions in the place of the variables that stand for them."""
+    """Return the text of a sort key, with expressions instead of the variables that stand for them."""
     new_text, end = "", key[0].start
     for token in key:
         if token.text in named_expressions:
@@ -134,7 +135,7 @@ def _with_expressions(text: str, key: Sequence[Token], named_expressions: Mappin
 
 
 def _with_limit(query: QueryOutline, limit: int | None) -> str:
-    """Return the query without OFFSET and with `limit` as its LIMIT, or without LIMIT; the rest is unchanged."""
+    """Return the text of a query without OFFSET and with `limit` as its LIMIT; None leaves LIMIT out."""
     text = query.text
     new_clauses = {"LIMIT": f"LIMIT {limit}" if limit is not None else "", "OFFSET": ""}
     places = [(place, word) for word in new_clauses if (place := query.modifier_index(word)) is not None]
@@ -145,7 +146,7 @@ def _with_limit(query: QueryOutline, limit: int | None) -> str:
 
 
 def with_empty_dataset(text: str) -> str | None:
-    """Return the query over a graph that does not exist; None if the query names its graphs."""
+    """Return the query over a graph that does not exist; None if the query names its own graphs or services."""
     query = read_query(text)
     clause = query.first_clause
     if query.form == "DESCRIBE" or query.states_dataset or query.services or clause is None:

@@ -33,7 +33,7 @@ _OLD_LINE_END = re.compile(r"#[^\r\n]*\r(?!\n)")
 
 @lru_cache(maxsize=64)
 def portable(query: str) -> str:
-    """Return a query with the same meaning that every engine reads as it is meant.
+    """Return a query of the same meaning in spellings that every engine reads alike. Cached.
 
     >>> portable("PREFIX f: <http://f/> ASK { ?s f:people.person.name TRUE }")
     'PREFIX f: <http://f/> ASK { ?s <http://f/people.person.name> true }'
@@ -63,7 +63,7 @@ def _changed(text: str, changes: Iterable[Change]) -> str:
 
 
 def _code_points(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
-    """Decode those outside of strings; within strings they are no delimiters."""
+    """Yield changes that decode escaped code points outside of strings; within strings they are no delimiters."""
     strings = [(token.start, token.end) for token in query_tokens if token.kind == "string"]
     place = 0
     for start, end in [*strings, (len(text), len(text))]:
@@ -73,17 +73,20 @@ def _code_points(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
 
 
 def _labels(_: str, query_tokens: Sequence[Token]) -> Iterable[Change]:
-    """Bind labels as the label service of Wikidata does."""
+    """Return changes that bind labels as the label service of Wikidata does."""
     return sorted(label_changes(query_tokens, _namespaces(query_tokens)))
 
 
 def _hints(_: str, query_tokens: Sequence[Token]) -> Iterable[Change]:
-    """Leave out the hints of Blazegraph."""
+    """Yield changes that leave out the hints of Blazegraph."""
     return hint_changes(query_tokens, _namespaces(query_tokens))
 
 
 def _spellings(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
-    """Write names as IRIs, keywords in lower case, and terms of several tokens without blanks, as some parsers need."""
+    """Yield changes of spellings that some parsers refuse.
+
+    Names become IRIs, `TRUE` and `FALSE` lower case, and terms of several tokens lose their blanks.
+    """
     iris = _namespaces(query_tokens)
     prologue = len(query_tokens) - len(read_query(text).tokens)
     last = Token("end", "", len(text), len(text), 0)
@@ -112,7 +115,7 @@ def _spellings(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
 
 
 def _namespaces(query_tokens: Sequence[Token]) -> dict[str, str]:
-    """Return the IRIs of declared prefixes, each resolved by the base before it."""
+    """Return the IRIs of the declared prefixes, resolved by the base before them."""
     base, iris = "", dict[str, str]()
     for token, name, iri in zip(query_tokens, query_tokens[1:], query_tokens[2:], strict=False):
         if token.is_word("BASE") and name.kind == "iri":
@@ -123,7 +126,7 @@ def _namespaces(query_tokens: Sequence[Token]) -> dict[str, str]:
 
 
 def _heads(query_tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """Yield what stands between each SELECT and its pattern."""
+    """Yield the tokens between each SELECT and its pattern."""
     for place, token in enumerate(query_tokens):
         if token.is_word("SELECT"):
             following_tokens = (query_tokens[number] for number in range(place + 1, len(query_tokens)))
@@ -141,9 +144,9 @@ def _repeated_columns(_: str, query_tokens: Sequence[Token]) -> Iterator[Change]
 
 
 def _columns_in_columns(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
-    """Write the expression of an earlier column for its name in the columns of a query with aggregates.
+    """Yield changes that replace the names of earlier columns by their expressions, in queries with aggregates.
 
-    Once that adds more than MAX_ADDED characters, the other names stay.
+    They end once they would add more than MAX_ADDED characters; further names stay.
     """
     added = 0
     for head in _heads(query_tokens):
@@ -170,7 +173,10 @@ def _columns_in_columns(text: str, query_tokens: Sequence[Token]) -> Iterator[Ch
 
 
 def _groups_of_other_forms(text: str, _: Sequence[Token]) -> Iterator[Change]:
-    """Move the pattern and the modifiers of ASK, CONSTRUCT and DESCRIBE into a subquery if they group or aggregate."""
+    """Yield changes that move pattern and modifiers of ASK, CONSTRUCT and DESCRIBE into a subquery.
+
+    Nothing is yielded for a query without groups and aggregates.
+    """
     outline = read_query(text)
     if outline.form in ("", "SELECT"):
         return

@@ -122,7 +122,7 @@ _NAME = re.compile(r"(?:[^\W\d_](?:[\w.-]*[\w-])?)?")
 
 
 class Token(NamedTuple):  # a query may have tens of thousands, and a dataclass is slower
-    """A token of a query."""
+    """A token of a query, with its place in the text."""
 
     kind: str
     """The name of a group of `_TOKEN`."""
@@ -138,14 +138,14 @@ class Token(NamedTuple):  # a query may have tens of thousands, and a dataclass 
 
     @property
     def is_closed_text(self) -> bool:
-        """Return whether it is a string that ends as it begins."""
+        """Whether the token is a string that ends with the quotes with which it begins."""
         long = self.text[:3] in ('"""', "'''")
         marks = self.text[:3] if long else self.text[:1]
         return self.kind == "string" and len(self.text) >= 2 * len(marks) and self.text.endswith(marks)
 
 
 def unescaped(query: str) -> str:
-    """Return the query with its escapes of code points, by which any character can be written, decoded."""
+    r"""Return the query with its escapes of code points, such as `\u0041`, decoded."""
     if "\\u" not in query and "\\U" not in query:
         return query
     return _CODE_POINT.sub(_character, query)
@@ -157,7 +157,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def unclosed_bracket(query: str) -> Token | None:
-    r"""Return the bracket that the query opens last and does not close.
+    r"""Return the last bracket that the query opens and does not close; None if all are closed.
 
     >>> unclosed_bracket("SELECT ?s {\n?s ?p (1").text
     '('
@@ -186,9 +186,9 @@ def tokens(query: str) -> tuple[Token, ...]:
 
 
 def stated_graphs(text: str, prologue: Sequence[Token], body: Sequence[Token], form: str) -> Iterator[str]:
-    """Yield the IRI of each graph that the tokens of a query name, or the text where it cannot be read as an IRI.
+    """Yield the IRI of each graph that FROM and FROM NAMED name, or the text if it cannot be read as an IRI.
 
-    An IRI is resolved by the prologue; without a base, one that is relative stays so.
+    IRIs are resolved by the prologue; without a base, a relative IRI stays relative. `form` is the query's form.
     """
     base, prefixes = _read_prologue(prologue)
     for token, next_token in zip_longest(body, body[1:]):
@@ -205,17 +205,17 @@ def stated_graphs(text: str, prologue: Sequence[Token], body: Sequence[Token], f
 
 
 def graphs_anywhere(text: str, prologue: Sequence[Token]) -> Iterator[str]:
-    """Yield the IRIs of all text that looks like a clause, even within a string or a comment."""
+    """Yield the IRIs in all text that looks like a FROM clause, even within a string or a comment."""
     base, prefixes = _read_prologue(prologue)
     for clause in _CLAUSE.finditer(text):
         yield _iri(clause, base, prefixes)
 
 
 def _start_of_clause(token: Token, *, is_name: bool) -> int | None:
-    """Return where a clause starts in a token, which for some parsers may hold more than the word FROM.
+    """Return where a FROM clause starts in a token, which for some parsers may contain more than the word FROM.
 
-    No keyword but FROM contains that word. A prefix may begin with it: `is_name` is whether a name with this prefix can
-    stand there, and its prefix is declared.
+    None if no clause starts there. No keyword except FROM contains that word. A prefix may begin with it: `is_name`
+    says that a name with this prefix can stand there, and that its prefix is declared.
     """
     if token.kind == "word":
         place = token.text.upper().rfind("FROM")
@@ -225,9 +225,9 @@ def _start_of_clause(token: Token, *, is_name: bool) -> int | None:
 
 
 def _read_prologue(prologue: Sequence[Token]) -> tuple[str, dict[str, str]]:
-    """Return the base and the prefixes without colon, each resolved by the base before it.
+    """Return the base, and the prefixes without colon, resolved by the base before them.
 
-    Duplicate declarations are ignored, since servers differ in which one counts: their IRIs stay relative.
+    Duplicate declarations are ignored, because servers differ in which of them counts: their IRIs stay relative.
     """
     bases: dict[str, None] = {}
     iris_by_prefix: dict[str, set[tuple[str, bool]]] = {}
@@ -263,7 +263,7 @@ def is_absolute(iri: str) -> bool:
 
 
 def resolve(iri: str, base: str) -> str:
-    """Return an IRI resolved by a base; without one that is a URL, a relative IRI stays so."""
+    """Return an IRI resolved by a base; if the base is not a URL, a relative IRI stays relative."""
     if is_absolute(iri):
         return iri
     path, mark, fragment = iri.partition("#")  # `urljoin` drops an empty fragment, with which many prefixes end
@@ -275,7 +275,7 @@ def resolve(iri: str, base: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOutline:
-    """The outline of a query."""
+    """The facts about a query that its tokens show, without a parse."""
 
     text: str
     """The query with decoded code points."""
@@ -296,30 +296,30 @@ class QueryOutline:
 
     @property
     def gives_graph(self) -> bool:
-        """Return whether the answer is a graph and not a table."""
+        """Whether the answer is a graph and not a table."""
         return self.form in ("CONSTRUCT", "DESCRIBE")
 
     @property
     def selects_all(self) -> bool:
-        """Return whether it is `SELECT *`, whose columns have no order of their own."""
+        """Whether the query is `SELECT *`, whose columns have no order of their own."""
         start = self.form_index + 1
         head = [token.text.upper() for token in self.tokens[start : start + 2]]
         return self.form == "SELECT" and "*" in (head[1:] if head[:1] in (["DISTINCT"], ["REDUCED"]) else head[:1])
 
     @property
     def form_index(self) -> int:
-        """Return the index in `tokens` of the word that is its form: 0, unless named subqueries precede it."""
+        """The index in `tokens` of the word that is the query's form: 0, unless named subqueries precede it."""
         places = (place for place, token in enumerate(self.tokens) if token.depth == 0 and token.is_word(self.form))
         return next(places, 0)
 
     @property
     def has_named_subqueries(self) -> bool:
-        """Return whether it has `WITH { … } AS %name`, which is no SPARQL; Blazegraph and QLever read it."""
+        """Whether the query has `WITH { … } AS %name`, which is no SPARQL; Blazegraph and QLever read it."""
         return any(_names_subquery(self.tokens, place) for place in range(len(self.tokens)))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the variables that a SELECT names, without `?`."""
+        """The variables that a SELECT names, without `?`."""
         head = self.tokens[self.form_index : self.first_clause]
         names = (
             token.text[1:]
@@ -330,23 +330,26 @@ class QueryOutline:
 
     @property
     def states_dataset(self) -> bool:
-        """Return whether it sets its graphs with FROM."""
+        """Whether the query sets its graphs with FROM."""
         return any(token.depth == 0 and token.is_word("FROM") for token in self.tokens)
 
     @property
     def depth(self) -> int:
-        """Return how deeply its brackets are nested."""
+        """How deeply the query's brackets are nested."""
         return max((token.depth for token in self.tokens), default=0)
 
     @property
     def undeclared_prefixes(self) -> tuple[str, ...]:
-        """Return the prefixes that are used and not declared, without colon, in the order of their first use."""
+        """The prefixes that are used and not declared, without colon, in the order of their first use."""
         used_prefixes = dict.fromkeys(token.text.partition(":")[0] for token in self.tokens if token.kind == "name")
         return tuple(prefix for prefix in used_prefixes if prefix not in {*self.prefixes, "_"})
 
     @property
     def first_clause(self) -> int | None:
-        """Return the index in `tokens` where the head of the query ends: at WITH, FROM, WHERE or its pattern."""
+        """The index in `tokens` where the head of the query ends: at WITH, FROM, WHERE or its pattern.
+
+        None if at none.
+        """
         start = self.form_index + 1
         for place, token in enumerate(self.tokens[start:], start=start):
             if token.depth == 0 and (token.text == "{" or token.is_word("WITH", "FROM", "WHERE")):
@@ -355,7 +358,7 @@ class QueryOutline:
 
     @property
     def has_patterns(self) -> bool:
-        """Return whether its braces hold more than expressions, which are in parentheses, and inline data."""
+        """Whether the query's braces contain more than expressions, which are in parentheses, and inline data."""
         brackets: list[str] = []
         previous_token = None
         for token in self.tokens[self.first_clause or 0 :]:
@@ -374,14 +377,17 @@ class QueryOutline:
         return False
 
     def modifier_index(self, word: str) -> int | None:
-        """Return the place in `tokens` of the modifier that starts with `word`, outside of brackets, or None."""
+        """Return the index in `tokens` of the modifier that starts with `word`, outside of brackets.
+
+        None if there is none.
+        """
         places = range(len(self.tokens))
         return next((at for at in places if self.tokens[at].depth == 0 and self.tokens[at].is_word(word)), None)
 
 
 @lru_cache(maxsize=64)
 def read_query(text: str) -> QueryOutline:
-    """Return the outline of a query; never raise, whatever the text."""
+    """Return the outline of a text as a query; never raises, whatever the text. Cached."""
     # Some parsers decode escaped code points first, others do not, and a clause may be hidden in either reading.
     readings = {reading: tokens(reading) for reading in dict.fromkeys((text, unescaped(text)))}
     decoded_tokens = readings[unescaped(text)]
@@ -403,9 +409,9 @@ def read_query(text: str) -> QueryOutline:
 
 
 def _form(query_tokens: Sequence[Token]) -> str:
-    """Return the form by the tokens after the prologue; that of an update that follows a query takes precedence.
+    """Return the form of a query by the tokens after its prologue; "" if it is not a query.
 
-    Within named subqueries, an update is sought at any depth.
+    An update that follows a query takes precedence. Within named subqueries, an update is sought at any depth.
     """
     first_word = query_tokens[0].text.upper() if query_tokens else ""
     if first_word not in (*FORMS, *UPDATES):
@@ -431,7 +437,7 @@ def _is_subquery_name(query_tokens: Sequence[Token], place: int) -> bool:
 
 
 def _names_subquery(query_tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a named subquery begins: WITH and its pattern or name, instead of the IRI of an update."""
+    """Return whether a named subquery begins at this token: WITH and a pattern or a name, not the IRI of an update."""
     is_with = query_tokens[place].depth == 0 and query_tokens[place].is_word("WITH")
     return is_with and place + 1 < len(query_tokens) and query_tokens[place + 1].text in ("{", "%")
 
@@ -462,7 +468,7 @@ def _graphs(text: str, query_tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _services(text: str, query_tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield what each SERVICE clause names for some parser, also without spaces around it."""
+    """Yield what each SERVICE clause names for some parser, also without spaces around the word SERVICE."""
     if "SERVICE" not in text.upper():
         return
     base, prefixes = _read_prologue(query_tokens[: _after_prologue(query_tokens)])
@@ -480,8 +486,8 @@ def _services(text: str, query_tokens: Sequence[Token]) -> Iterator[str]:
 def _is_service(query_tokens: Sequence[Token], place: int) -> bool:
     """Return whether a SERVICE clause starts at this token.
 
-    No keyword but SERVICE contains that word. A prefix may contain it: then a group in braces after the name shows that
-    it is a clause, since only the name of a graph precedes a group.
+    No keyword except SERVICE contains that word. A prefix may contain it: then a group in braces after the name shows
+    that it is a clause, because only the name of a graph precedes a group.
     """
     token = query_tokens[place]
     if token.kind == "word":
@@ -493,10 +499,10 @@ def _is_service(query_tokens: Sequence[Token], place: int) -> bool:
 
 
 def _is_ambiguous(query_tokens: Sequence[Token]) -> bool:
-    """Return whether parsers may split the text into tokens in several ways, each of which hides other parts of it.
+    """Return whether parsers may split the text into tokens in several ways, which hide different parts of it.
 
     Within parentheses, after something that can be compared, `<` is an operator or the start of an IRI; three quotes
-    that are not closed are an empty text and the start of another one.
+    that are not closed are an empty text and the start of another text.
     """
     brackets: list[str] = []
     previous_token = None
@@ -524,7 +530,7 @@ def _is_prefixes(value: Any) -> bool:
 
 
 def _problems(value: Any) -> str:
-    """Return the end of a message: which parts are wrong, and why."""
+    """Return the end of a message on the setting `prefixes`: which parts are wrong, and why."""
     problems = []
     for part in _parts(value):
         if isinstance(part, dict):
@@ -553,7 +559,7 @@ PREFIXES = SettingValidator(
 
 
 def declared_prefixes(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the IRIs of the prefixes that a source declares by its `profile` and `prefixes`; of two, the last one."""
+    """Return the prefixes that a source declares by its `profile` and `prefixes`; of several IRIs, the last counts."""
     prefixes = dict(PREFIX_SETS.get(settings.get("profile", ""), {}))
     for part in _parts(settings.get("prefixes", [])):
         prefixes |= part if isinstance(part, dict) else PREFIX_SETS[part]
@@ -561,7 +567,7 @@ def declared_prefixes(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def missing_prefixes(query: str, prefixes: Mapping[str, str]) -> list[str]:
-    """Return the names in `prefixes` that the query uses and does not declare, in the order of their first use."""
+    """Return the names in `prefixes` that the query uses but does not declare, in the order of their first use."""
     return [name for name in read_query(query).undeclared_prefixes if name in prefixes] if prefixes else []
 
 

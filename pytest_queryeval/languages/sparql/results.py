@@ -40,9 +40,10 @@ _NESTING_TOKENS = re.compile(
 
 
 class XmlResults:
-    """`columns`, `rows` (name -> `driver.Term`) and `boolean` of a document; its handlers raise ValueError.
+    """Handlers of an XML parser that collect a SPARQL XML result; they raise ValueError for other documents.
 
-    The format: https://www.w3.org/TR/rdf-sparql-XMLres/
+    `columns`, `rows` (name -> `driver.Term`) and `boolean` are what the document contains. The format:
+    https://www.w3.org/TR/rdf-sparql-XMLres/
     """
 
     def __init__(self) -> None:
@@ -57,7 +58,7 @@ class XmlResults:
         self._text: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Handle the start of an element."""
+        """Handle the start of an element; `tag` is its namespace and its name."""
         namespace, _, name = tag.rpartition(" ")
         if namespace != NAMESPACE or (not self._open and name != "sparql"):
             raise ValueError(f"the element {name} is not of {NAMESPACE}")
@@ -80,11 +81,11 @@ class XmlResults:
                 raise ValueError("it is nested too deeply")
 
     def text(self, text: str) -> None:
-        """Handle text of the open element."""
+        """Collect text of the open element."""
         self._text.append(text)
 
     def end(self, _: str) -> None:
-        """Handle the end of the open element."""
+        """Handle the end of the open element: add its term or its boolean."""
         name = self._open.pop()
         text = "".join(self._text)
         if name == "boolean":
@@ -99,7 +100,7 @@ class XmlResults:
             self._add(("triple", triple["subject"], triple["predicate"], triple["object"]))
 
     def _add(self, term: Term) -> None:
-        """Add a term that has ended to the triple that it is a part of, or to its row."""
+        """Add a finished term to the open triple of which it is a part, otherwise to the last row."""
         if self._triples and self._open[-1] in _PARTS:
             self._triples[-1][self._open[-1]] = term
         else:
@@ -111,7 +112,10 @@ class XmlResults:
 
 
 def read_results(text: str, suffix: str) -> Table:
-    """Return the table in a `.srj`, `.srx` or `.tsv` file; raise ValueError with the reason where there is none."""
+    """Return the table in the text of a `.srj`, `.srx` or `.tsv` file.
+
+    Raise ValueError with the reason if it has none.
+    """
     if suffix == ".srx":
         return _read_xml(text)
     if suffix == ".tsv":
@@ -157,7 +161,7 @@ def _read_tsv(text: str) -> Table:
 
 
 class _Graph:
-    """The objects of each subject and predicate, in the order of the file."""
+    """The objects of the triples of a graph by subject and predicate, in the order of the file."""
 
     def __init__(self, triples: list[pyoxigraph.Triple]) -> None:
         self._objects = defaultdict[tuple[object, object], list[Node]](list)
@@ -165,7 +169,7 @@ class _Graph:
             self._objects[triple.subject, triple.predicate].append(triple.object)
 
     def of(self, subject: object, name: str) -> list[Node]:
-        """Return the objects of a property of the vocabulary."""
+        """Return the objects of a property of the vocabulary of result sets; an empty list if there are none."""
         return self._objects[subject, NamedNode(f"{_VOCABULARY}{name}")]
 
     def only_object(self, subject: object, name: str) -> Node:
@@ -177,9 +181,10 @@ class _Graph:
 
 
 def read_rdf_results(text: str, suffix: str) -> Table:
-    """Return the result set in a `.ttl` or `.nt` file, else its graph; raise ValueError with the reason.
+    """Return the result set in the text of a `.ttl` or `.nt` file as a table; without a result set, its graph.
 
-    Rows are in the order of `rs:index` where each solution has one, else in that of the file.
+    Rows are in the order of `rs:index` if each solution has one, otherwise in that of the file. Raise ValueError with
+    the reason if the text cannot be read.
     """
     refuse_nesting(text)
     try:

@@ -57,7 +57,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class UnknownTerm:
-    """A term of a query that the source does not have."""
+    """A term of a query that the source does not have, with the nearest term that it has."""
 
     term: str
     """The IRI in angle brackets, or a name whose prefix the query does not declare."""
@@ -74,10 +74,10 @@ class UnknownTerm:
 
 
 class SourceTerms:
-    """The terms of a source, looked up by queries and kept.
+    """Looks up terms in a source by queries, and keeps the answers.
 
     `run` answers a query on the source, None if it fails; it may raise `SourceError`. `prefixes` are those of the
-    source. A source that `is_local` lists its terms, so that all of them are candidates for the nearest one.
+    source. A source that `is_local` lists its terms, so that all of them are candidates for the nearest term.
     """
 
     def __init__(self, run: Callable[[str], Table | None], prefixes: Mapping[str, str], *, is_local: bool) -> None:
@@ -91,8 +91,8 @@ class SourceTerms:
     def unknown_terms(self, query: str, golds: Sequence[str]) -> list[UnknownTerm] | None:
         """Return the terms of a query that the source does not have, in the order of the query.
 
-        None if the query cannot be read, and if a lookup failed and all others have found their term. Of near terms,
-        those of golds come first; a service has no others. Raise `SourceError`.
+        None if the query cannot be read, or if a lookup failed and no term is known to be missing. Terms of golds are
+        preferred as nearest terms; for a service only they are candidates. Raises `SourceError`.
         """
         try:
             tree = read_tree(query, self._prefixes)
@@ -117,7 +117,10 @@ class SourceTerms:
         ]
 
     def finds(self, patterns: str, tree: Select) -> bool | None:
-        """Return whether patterns have a solution in any graph of a query's dataset; None if that cannot be told."""
+        """Return whether patterns have a solution in any graph of a query's dataset.
+
+        None if the source does not answer.
+        """
         return self._ask(f"ASK {_dataset(tree)}{{ {_in_any_graph(patterns)} }}")
 
     def _roles_of(self, golds: Iterable[str]) -> Iterator[Mapping[str, Role]]:
@@ -152,7 +155,7 @@ class SourceTerms:
         return UnknownTerm(term, nearest, f"{text}; {nearest_name} is", change, is_required, is_of_gold)
 
     def _occurs(self, term: str, role: Role, dataset: str) -> bool | None:
-        """Return whether a term occurs in any triple; None if the source does not answer that."""
+        """Return whether a term occurs in any triple of the dataset; None if the source does not answer."""
         if self._is_local and not term.startswith("<"):  # only services know prefixes that nothing declares
             return None
         anywhere = _union(f"{term} ?p ?o", f"?s {term} ?o", f"?s ?p {term}")
@@ -172,7 +175,10 @@ class SourceTerms:
         return self._answers[query]
 
     def _nearest_of(self, term: str, role: Role, tree: Select) -> str | None:
-        """Return the nearest term of the source; of equally near properties, one that the class of its subject has."""
+        """Return the nearest term of the source; None if none is near.
+
+        Of equally near properties, a property that the class of its subject has comes first.
+        """
         if (term, role) not in self._nearest:
             self._nearest[term, role] = self._names_of(role).nearest(term, MIN_LIKENESS)
         nearest = self._nearest[term, role]
@@ -185,7 +191,10 @@ class SourceTerms:
         return next(iter(nearest), None)
 
     def _nearest_of_golds(self, term: str, roles_of_golds: Iterable[Mapping[str, Role]], role: Role) -> str | None:
-        """Return the nearest term among those of golds that have the same role, and that the source has."""
+        """Return the nearest term among those of golds with the same role which the source has.
+
+        None if none is near.
+        """
         gold_terms = {name for roles in roles_of_golds for name in roles if roles[name] == role}
         labels = self._names_of(role).names if self._is_local else {}
         names = [(name, text) for name in gold_terms for text in (local_name(name), *labels.get(name, ()))]
@@ -198,7 +207,7 @@ class SourceTerms:
         return self._names[role]
 
     def _terms_with_names(self, role: Role) -> Iterable[tuple[str, str]]:
-        """Yield the terms that the source has in a role, each with its local name and with each of its labels."""
+        """Yield the terms that the source has in a role, with their local name, and again with each of their labels."""
         solutions = f"SELECT ?term {{ {_in_any_graph(_PATTERNS[role])} }} LIMIT {MAX_READ_SOLUTIONS}"
         terms = f"SELECT DISTINCT ?term {{ {{ {solutions} }} FILTER(isIRI(?term)) }} LIMIT {MAX_LISTED_TERMS}"
         label = _in_any_graph(f"?term <{_RDFS}label> ?label")
@@ -211,9 +220,9 @@ class SourceTerms:
 
 
 def term_roles(tree: Select) -> dict[str, Role]:
-    """Return the IRIs in triple patterns, also within EXISTS, and those that VALUES and IN list for variables there.
+    """Return the roles of the IRIs in triple patterns, and in lists of VALUES and IN for variables there.
 
-    Others, such as those of templates, are not of the source.
+    Patterns within EXISTS count too. Other IRIs, such as those of templates, need not be in the source.
     """
     roles: dict[str, Role] = {}
     where = tree.where or Group(())
@@ -231,7 +240,7 @@ def term_roles(tree: Select) -> dict[str, Role]:
 
 
 def _roles(triple: Triple) -> Iterator[tuple[str, Role]]:
-    """Yield the terms of a triple with their roles."""
+    """Yield the subject, the steps of the path and the object of a triple with their roles."""
     yield triple.subject, "node"
     for step in triple.path:
         yield RDF_TYPE if step == "a" else step, "property"
@@ -239,7 +248,7 @@ def _roles(triple: Triple) -> Iterator[tuple[str, Role]]:
 
 
 def _list(node: Node) -> Sequence[str]:
-    """Return the only variable of VALUES, or that of IN, and the IRIs that it may be; else an empty name."""
+    """Return the only variable of VALUES, or that of IN, followed by the IRIs that it may be; [""] for other nodes."""
     match node:
         case Data(parts) if len(names := [part for part in parts if is_variable(part)]) == 1:
             return [*names, *(part for part in parts if part.startswith("<"))]
@@ -249,7 +258,7 @@ def _list(node: Node) -> Sequence[str]:
 
 
 def unknown_in(element: Element, unknown: Collection[str]) -> list[str]:
-    """Return the unknown terms that leave an element without a solution: of a list all, or none."""
+    """Return the unknown terms because of which an element has no solution; of a list of values all or none."""
     if isinstance(element, Triple):
         steps = [RDF_TYPE if step == "a" else step for step in required_steps(element.path)]
         return [term for term in (element.subject, *steps, element.object) if steps and term in unknown]
@@ -258,13 +267,13 @@ def unknown_in(element: Element, unknown: Collection[str]) -> list[str]:
 
 
 def local_name(term: str) -> str:
-    """Return the last part of an IRI in angle brackets, or what follows the prefix of a name."""
+    """Return the last part of an IRI in angle brackets, or the part of a name after its prefix."""
     match = _LOCAL_NAME.search(term.strip("<>").rstrip("#/"))
     return match[0] if match else ""
 
 
 def are_alike(term: str, gold_term: str) -> bool:
-    """Return whether a term of gold has a local name so much like that of another one that it may be meant."""
+    """Return whether a term of gold has a local name so similar to that of another term that it may be meant."""
     return bool(_Names([(gold_term, local_name(gold_term))]).nearest(term, MIN_LIKENESS_OF_GOLD))
 
 
@@ -290,7 +299,7 @@ def _union(*patterns: str) -> str:
 
 
 class _Names:
-    """Terms by the trigrams of their names."""
+    """An index of terms by the trigrams of their names."""
 
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:
         self.names: dict[str, list[str]] = defaultdict(list)
@@ -304,9 +313,9 @@ class _Names:
             self._terms.append((term, len(trigrams)))
 
     def nearest(self, term: str, least: float) -> Sequence[str]:
-        """Return the terms whose names are most like that of `term`, by the Dice coefficient of trigrams of characters.
+        """Return the terms whose names are most similar to that of `term`, by the Dice coefficient of their trigrams.
 
-        Those with the same beginning come first, then the first by name. None if all are less alike than `least`.
+        Terms with the same namespace come first, then by name. Empty if all are less similar than `least`.
         """
         trigrams = _trigrams(local_name(term))
         shared = Counter(chain.from_iterable(self._places.get(trigram, ()) for trigram in trigrams))

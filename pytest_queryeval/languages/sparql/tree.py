@@ -47,14 +47,14 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A FILTER."""
+    """A FILTER with its condition."""
 
     condition: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """A BIND."""
+    """A BIND of a value to a variable."""
 
     value: Expr
     variable: str
@@ -62,14 +62,14 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The tokens that follow VALUES."""
+    """Inline data: the tokens that follow VALUES."""
 
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A group after OPTIONAL, MINUS or GRAPH with its name."""
+    """A group after OPTIONAL or MINUS, or after GRAPH with its name; `head` are the tokens before it."""
 
     head: tuple[str, ...]
     group: Group
@@ -84,7 +84,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A selected column or a key of GROUP BY."""
+    """A selected column, or a key of GROUP BY."""
 
     value: Expr
     alias: str = ""
@@ -92,7 +92,7 @@ class Item:
 
     @property
     def variable(self) -> str:
-        """Return the name of the column."""
+        """The name of the column: its alias, otherwise the variable itself."""
         return self.alias or self.value.head
 
 
@@ -106,7 +106,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A query of any form, or a subquery."""
+    """A query of any form, or a subquery, by its clauses; "" or None for a clause that it lacks."""
 
     form: str
     modifier: str
@@ -123,12 +123,12 @@ class Select:
 
     @property
     def selects_all(self) -> bool:
-        """Return whether its columns are all variables of its pattern."""
+        """Whether the columns are all variables of the pattern."""
         return any(item.value == ALL for item in self.items)
 
     @property
     def aggregates(self) -> bool:
-        """Return whether its rows are groups of solutions."""
+        """Whether the rows are groups of solutions."""
         expressions = [*(item.value for item in self.items), *self.having, *(key.value for key in self.order)]
         return bool(self.group) or any(map(has_aggregate, expressions))
 
@@ -173,7 +173,7 @@ def is_number(term: str) -> bool:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield a node and all nodes within it, outer ones first."""
+    """Yield a node and all nodes within it, outer nodes first."""
     yield node
     for name in _FIELD_NAMES[type(node)]:
         value = getattr(node, name)
@@ -183,12 +183,12 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def precedence(expression: Expr) -> int:
-    """Return how strongly the operator of an expression binds; most strongly where it is a sign."""
+    """Return how strongly the operator of an expression binds; signs, with one operand, bind most strongly."""
     return PRECEDENCE["!"] if len(expression.arguments) == 1 else PRECEDENCE[expression.head]
 
 
 def parts(expression: Expr) -> Iterator[Expr]:
-    """Yield an expression and all within it, outer ones first, but none in the groups of EXISTS."""
+    """Yield an expression and all expressions within it, outer ones first, but none in the groups of EXISTS."""
     yield expression
     for argument in expression.arguments:
         if isinstance(argument, Expr):
@@ -196,12 +196,12 @@ def parts(expression: Expr) -> Iterator[Expr]:
 
 
 def has_aggregate(expression: Expr) -> bool:
-    """Return whether an expression has an aggregate."""
+    """Return whether an expression contains an aggregate."""
     return any(part.head in COUNTING for part in parts(expression))
 
 
 def terms(node: Node) -> Iterator[str]:
-    """Yield all tokens of a node."""
+    """Yield all tokens of a node and of the nodes within it."""
     for name in _FIELD_NAMES[type(node)]:
         value = getattr(node, name)
         for child in value if isinstance(value, tuple) else (value,):
@@ -212,14 +212,14 @@ def terms(node: Node) -> Iterator[str]:
 
 
 def variables(node: Node) -> dict[str, None]:
-    """Return the variables of a node in the order of their first appearance."""
+    """Return the variables of a node as keys, in the order of their first appearance."""
     return dict.fromkeys(filter(is_variable, terms(node)))
 
 
 def changed(node: N, change: Change) -> N | None:
-    """Return a copy of a tree with a change applied to each node, inner ones first; None if the root is dropped.
+    """Return a copy of a tree with a change applied to each node, inner nodes first; None if the root is dropped.
 
-    A node that loses a required part is dropped, too.
+    A node that loses a required part is dropped, too. Unchanged nodes are shared with the tree.
     """
     copy = _changed(node, change)
     return copy if isinstance(copy, type(node)) else None
@@ -248,7 +248,7 @@ def _changed(node: Node, change: Change) -> Node | tuple[Node, ...] | None:
 
 
 def renamed(node: N, names: Callable[[str], str]) -> N:
-    """Return a copy of a tree with other tokens."""
+    """Return a copy of a tree in which `names` replaces each token."""
 
     def change(_: Node, node_copy: Node) -> Node:
         values: dict[str, object] = {}
@@ -266,20 +266,20 @@ def renamed(node: N, names: Callable[[str], str]) -> N:
 
 
 class Writer:
-    """Writes nodes; `prefixes` shorten their IRIs."""
+    """Writes nodes as text; `prefixes` shorten their IRIs."""
 
     def __init__(self, prefixes: Mapping[str, str]) -> None:
         self._prefixes = prefixes
         self._used_prefixes: dict[str, None] = {}
 
     def query(self, tree: Select) -> str:
-        """Return the text of a query: the prefixes that it uses, then the pattern on separate lines."""
+        """Return the text of a query: declarations of the prefixes that it uses, then the query on several lines."""
         self._used_prefixes.clear()
         text = self.select(tree, "")
         return "".join(f"{line}\n" for line in self.declarations("PREFIX {}: <{}>")) + text
 
     def declarations(self, form: str) -> list[str]:
-        """Return a line for each prefix that was used, in a form with places for its name and its IRI."""
+        """Return a line for each prefix that was used; `form` has places for its name and its IRI."""
         return [form.format(name, self._prefixes[name]) for name in self._used_prefixes]
 
     def line(self, node: Node | Iterable[Node]) -> str:
@@ -302,7 +302,7 @@ class Writer:
         return " ".join(text.split())
 
     def term(self, term: str) -> str:
-        """Return a term with the prefix of its IRI."""
+        """Return the text of a term, with a prefix instead of the start of its IRI if there is one."""
         literal, between, datatype = term.rpartition("^^") if term.startswith('"') else ("", "", term)
         if not datatype.startswith("<"):
             return term
@@ -318,7 +318,7 @@ class Writer:
         return "".join(map(self.term, path))
 
     def select(self, tree: Select, indent: str) -> str:
-        """Return the text of a query within others; all its lines but the first one begin with `indent`."""
+        """Return the text of a query without declarations; all its lines but the first begin with `indent`."""
         head = [tree.form, tree.modifier, *map(self._item, tree.items)]
         if tree.template is not None:
             head.append(self._group(tree.template, indent))
@@ -392,7 +392,7 @@ class Writer:
                 return f" {head} ".join(texts) if len(texts) > 1 else f"{head}{texts[0]}"
 
     def _argument(self, expression: Expr, argument: Expr, indent: str) -> str:
-        """Return the text of an argument, in parentheses where the operator around it would take only a part of it."""
+        """Return the text of an argument, in parentheses if the operator around it would take only a part of it."""
         text = self._expression(argument, indent)
         if not argument.arguments or argument.head not in PRECEDENCE or expression.head not in PRECEDENCE:
             return text

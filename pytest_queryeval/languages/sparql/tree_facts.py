@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A group within a query."""
+    """A group within a query, and whether its duplicates matter."""
 
     group: Group
     select: Select
@@ -96,7 +96,7 @@ class Facts:
                     self._groups_within(element, select)
 
     def _groups_within(self, node: Node, select: Select) -> None:
-        """Find the groups of EXISTS."""
+        """Record the groups of EXISTS within a node."""
         for descendant in walk(node):
             if isinstance(descendant, Expr):
                 for argument in descendant.arguments:
@@ -104,7 +104,7 @@ class Facts:
                         self._group(argument, select, duplicates_matter=False)
 
     def has_unique_rows(self, select: Select) -> bool:
-        """Return whether the rows of a query are distinct even without DISTINCT."""
+        """Return whether the rows of a query are certainly distinct even without DISTINCT."""
         column_names = {item.variable for item in select.items}
         if select.aggregates:
             return all(key.variable in column_names or self.is_never_bound(key) for key in select.group)
@@ -117,13 +117,16 @@ class Facts:
         return is_variable(item.variable) and not item.alias and self.uses[item.variable] == 1
 
     def counts_unique(self, select: Select, variable: str) -> bool:
-        """Return whether the values of a variable are distinct within each group."""
+        """Return whether the values of a variable are certainly distinct within each group."""
         if select.where is None or select.dataset or not self._is_set(select.where):
             return False
         return set(_visible(select.where)) <= {variable, *(key.variable for key in select.group)}
 
     def _is_set(self, group: Group, *, within_optional: bool = False) -> bool:
-        """Return whether the solutions of a group are distinct: its patterns are triples, which a graph holds once."""
+        """Return whether the solutions of a group are certainly distinct.
+
+        Its patterns have to be triples, which a graph contains once, or blocks of such patterns.
+        """
         for element in group.elements:
             match element:
                 case Filter():
@@ -142,7 +145,10 @@ class Facts:
         return True
 
     def is_same_but_for_names(self, variant: Select, first_variable: str, second_variable: str) -> bool:
-        """Return whether a variant differs only in two exchanged variables, and perhaps in the order of columns."""
+        """Return whether a variant equals the query once two variables are exchanged.
+
+        If columns may have any order, the order of the items does not count.
+        """
         exchanges = {first_variable: second_variable, second_variable: first_variable}
         renamed_variant = renamed(variant, lambda term: exchanges.get(term, term))
         if self.policy.columns == "any" and not self.policy.gold_columns:
@@ -151,14 +157,15 @@ class Facts:
 
 
 def bound_variables(group: Group) -> set[str]:
-    """Return the variables of the triples of a group, which are bound in all of its solutions."""
+    """Return the variables in the triples of a group, which are bound in all of its solutions."""
     return {name for element in group.elements if isinstance(element, Triple) for name in variables(element)}
 
 
 def why_empty(group: Group, reasons: Callable[[Element], Iterable[T]]) -> list[T]:
-    """Return why a group has no solution, by the `reasons` of single elements; none if it may have one.
+    """Return the reasons for which a group has no solution; an empty list if it may have a solution.
 
-    Only what has to match counts: nothing in OPTIONAL, MINUS and NOT EXISTS, and of UNION only what each arm has.
+    `reasons` returns those of a single element. Only what has to match counts: nothing in OPTIONAL, MINUS and NOT
+    EXISTS, and reasons in a UNION only if each arm has one.
     """
     found: list[T] = []
     for element in group.elements:
@@ -176,7 +183,7 @@ def why_empty(group: Group, reasons: Callable[[Element], Iterable[T]]) -> list[T
 
 
 def required_steps(path: tuple[str, ...]) -> list[str]:
-    """Return the properties that each match of a path has; none of a path with parentheses, `|` or `!`.
+    """Return the properties that each match of a path has; none for a path with parentheses, `|` or `!`.
 
     >>> required_steps(("a", "/", "<urn:sub>", "*", "/", "^", "<urn:p>", "+"))
     ['a', '<urn:p>']
@@ -208,7 +215,7 @@ def query_defects(tree: Select) -> set[str]:
 
 
 def has_one_row(select: Select) -> bool:
-    """Return whether a query has at most one row."""
+    """Return whether a query has at most one row, whatever the graph."""
     return select.form == "ASK" or (select.aggregates and not select.group)
 
 
@@ -234,7 +241,10 @@ def _sort_items(tree: Select) -> Select:
 
 @lru_cache(maxsize=4096)
 def query_features(query: str) -> tuple[Feature, ...]:
-    """Return the features that a query has anywhere in it, in the order of FEATURES; none where it cannot be read."""
+    """Return the features that a query has anywhere in it, in the order of FEATURES; none if it cannot be read.
+
+    Cached.
+    """
     try:
         tree = read_tree(query).tree
     except UnreadableError:

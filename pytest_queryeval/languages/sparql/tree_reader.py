@@ -41,13 +41,13 @@ _WRITTEN = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 class UnreadableError(Exception):
     """The text is not a query, engines read it differently, or trees cannot represent it.
 
-    These are collections, quoted triples and SERVICE.
+    Trees cannot represent collections, quoted triples and SERVICE.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query as a tree."""
+    """The tree of a query, and the prefixes that it declares."""
 
     tree: Select
     prefixes: Mapping[str, str]
@@ -55,9 +55,9 @@ class ParsedQuery:
 
 
 def read_tree(text: str, source_prefixes: Mapping[str, str] | None = None) -> ParsedQuery:
-    """Return a query as a tree; `source_prefixes` are the IRIs of prefixes that it may use without a declaration.
+    """Return the tree of a query; raises `UnreadableError`.
 
-    Raise `UnreadableError`.
+    `source_prefixes` are the IRIs of prefixes that it may use without a declaration.
     """
     outline = read_query(text)
     if outline.form not in FORMS or outline.services or _AMBIGUOUS_ESCAPE.search(text):
@@ -88,7 +88,10 @@ def in_other_words(text: str) -> str:
 
 
 def _normalized_tokens(query_tokens: Sequence[Token], prefixes: Mapping[str, str], base: str) -> list[str]:
-    """Return tokens in one spelling; literals with their language or datatype, and operators, as one token."""
+    """Return the texts of tokens in one spelling.
+
+    A literal with its language or datatype is one text, and so is an operator of several characters.
+    """
     spelled_terms: list[str] = []
     end = -1
     for token in query_tokens:
@@ -239,7 +242,7 @@ class _Reader:
         return operand
 
     def operator(self, strength: int) -> str:
-        """Take the next operator that binds at least as strongly as `strength`; return "" where there is none."""
+        """Take the next operator that binds at least as strongly as `strength`; return "" if there is none."""
         operator = self.next
         if operator == "NOT" and self.terms[self.place + 1 : self.place + 2] == ["IN"]:
             operator = "NOT IN"
@@ -293,7 +296,7 @@ class _Reader:
         return tuple(arguments)
 
     def enclosed(self) -> list[str]:
-        """Read the tokens of a path between parentheses, with these."""
+        """Read the tokens of a path between parentheses, with the parentheses."""
         depth, path = 0, list[str]()
         while depth or not path:
             path.append(self.take())

@@ -25,10 +25,10 @@ NO_SCHEMA = Schema()
 
 @dataclass(eq=False)
 class ParsedQuery:
-    """A query in a dialect; `parse_query` makes it.
+    """A query in a dialect; get it from `parse_query`.
 
-    Whatever is computed from its text is computed on first use and kept. sqlglot is imported when it is needed: the
-    published grammar often suffices for difficulty.
+    What its properties compute is computed on first use and kept. sqlglot is imported when it is needed: the published
+    grammar often suffices for difficulty.
     """
 
     text: str
@@ -43,12 +43,15 @@ class ParsedQuery:
 
     @property
     def tree(self) -> exp.Expr | None:
-        """The tree of the query, or of what can be read of it; None for nothing. It is shared: change only copies."""
+        """The tree of the query, or of the part that can be read; None if nothing can. It is shared.
+
+        Change only copies.
+        """
         return self.tree_and_problem.tree
 
     @property
     def whole_tree(self) -> exp.Expr | None:
-        """The tree of a query that can be read as a whole, None of another one. It is shared: change only copies."""
+        """The tree of the query; None if it cannot be read as a whole. It is shared: change only copies."""
         return None if self.tree_and_problem.problem else self.tree_and_problem.tree
 
     @property
@@ -58,7 +61,7 @@ class ParsedQuery:
 
     @cached_property
     def tree_and_problem(self) -> Tree:
-        """The tree of what can be read of the query, with what keeps it from being read as a whole."""
+        """The tree of the part of the query that can be read, with the problem that keeps the rest from being read."""
         from pytest_queryeval.languages.sql.parsing import MAX_CHARACTERS, Tree, read_query
 
         if len(self.text) > MAX_CHARACTERS:
@@ -66,12 +69,12 @@ class ParsedQuery:
         return read_query(self.text, self.dialect, self.statements)
 
     def reading(self, schema: Schema) -> Reading:
-        """Return the normal form of the query, with its names resolved by a schema."""
+        """Return the normal form of the query, with its names resolved by a schema. Cached."""
         return _reading(self.text, self.dialect, schema)
 
     @cached_property
     def canonical_text(self) -> str:
-        """The query in one layout: keywords, spaces, comments and the case of names do not matter."""
+        """The query in one layout, in which keywords, spaces, comments and the case of names make no difference."""
         if self.whole_tree is None:
             return " ".join(self.text.split())
         from pytest_queryeval.languages.sql.rewriting import canonical_text
@@ -82,7 +85,8 @@ class ParsedQuery:
     def difficulty(self) -> str | None:
         """Spider's hardness, `easy`, `medium`, `hard` or `extra`; None if the query cannot be read.
 
-        The published grammar reads the query if it can, so that labels agree with published tables, else sqlglot does.
+        The published grammar reads the query if it can, so that labels agree with published tables, otherwise sqlglot
+        does.
         """
         with suppress(UnreadableQueryError):
             return hardness(published_view(self.text))
@@ -95,7 +99,7 @@ class ParsedQuery:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The features that the query has anywhere in it, in the order of `FEATURES`; none where it cannot be read."""
+        """The features that the query has anywhere in it, in the order of `FEATURES`; none if it cannot be read."""
         if self.whole_tree is None:
             return ()
         from pytest_queryeval.languages.sql.rewriting import tree_features
@@ -105,7 +109,7 @@ class ParsedQuery:
 
 
 def parse_query(text: str, dialect: str) -> ParsedQuery:
-    """Return the query of a text, the same one as long as it is in use, whatever blanks are at its end.
+    """Return the query of a text, without the blanks at its end; the same object while it is among the last in use.
 
     >>> query = parse_query("select NAME  from Singer -- all", "sqlite")
     >>> query.difficulty, query.features, query.canonical_text
@@ -119,7 +123,7 @@ _parsed_query = lru_cache(maxsize=MAX_QUERIES)(ParsedQuery)
 
 @lru_cache(maxsize=MAX_READINGS)
 def _reading(text: str, dialect: str, schema: Schema) -> Reading:
-    """Return a normal form, which is kept for longer than the tree: golds are compared with many predictions."""
+    """Return the normal form of a query, which is cached for longer than trees, because golds are compared often."""
     from pytest_queryeval.languages.sql.tree_reader import read_tree
 
     return read_tree(parse_query(text, dialect).tree_and_problem, schema, dialect)

@@ -52,11 +52,11 @@ _OPERATORS: Mapping[type[exp.Expr], Callable[[Any, Any], Any]] = {
 
 
 class Candidates:
-    """A query of the rows that tie among which a choice takes some, with what each of them adds to the answer.
+    """A query that returns the rows which tie at a choice, with the values that each row adds to the answer.
 
-    `items` are those of the top SELECT, which is the last one of `steps`: the SELECTs through which it reads that of
-    the choice. `columns` are those of the rows. The choice takes the places from `first` to `last`, and `separators`
-    stand between the elements of output columns that are collections.
+    `steps` are the SELECTs through which the top SELECT, the last of them, reads that of the choice; `items` are those
+    of the top SELECT. `columns` are columns of the rows, by which keys can prefer them. The choice takes the places
+    from `first` to `last`. `separators` are the texts between the elements of output columns that are collections.
     """
 
     def __init__(
@@ -106,9 +106,10 @@ class Candidates:
         self._is_compared, self._width = bool(compared), len(self._parts) + len(compared)
 
     def key(self, table: Table, wanted: Table) -> exp.Expr | None:
-        """Return a sort key that is less for the rows to take, and greatest for others that add something.
+        """Return a sort key that puts the rows to take first, and other rows that would add something last.
 
-        None if there are no such rows. `table` is the answer of the query, and `wanted` that of gold.
+        `table` is the answer of the query; `wanted` is the answer that the rows should make. None if no rows make it,
+        or none can be told apart.
         """
         width = self._width
         ties: defaultdict[Row, defaultdict[Row, list[Row]]] = defaultdict(lambda: defaultdict(list))
@@ -126,12 +127,12 @@ class Candidates:
         return None
 
     def _taken(self, tie: Row) -> int:
-        """Return how many of the rows that tie the choice takes."""
+        """Return how many rows of a tie the choice takes."""
         rank, size = (int(str(cell)) for cell in tie[:2])
         return min(self._last, rank + size - 1) - max(self._first, rank) + 1
 
     def _sorted(self, cell: Cell, output: int) -> Cell:
-        """Return the elements of a collection in one order, as `_TOTALS` does."""
+        """Return the elements of a collection as a sorted tuple, as `_TOTALS` makes it; any other cell unchanged."""
         if output not in self._separators or not isinstance(cell, str | tuple):
             return cell
         separator = self._separators[output]
@@ -139,7 +140,10 @@ class Candidates:
         return tuple(sorted(str(element) for element in elements if element is not None))
 
     def _outcomes(self, ties: Mapping[Row, Mapping[Row, Sequence[Row]]]) -> Iterator[tuple[Added, tuple[Row, ...]]]:
-        """Yield what the rows that the choice may take add, each with those of the rows that tie which do so."""
+        """Yield each sum that the rows to take may add to the answer, with rows that make it.
+
+        The search ends after MAX_STEPS steps.
+        """
         combined = operator.or_ if self._is_compared else operator.add
         outcomes: dict[Added, tuple[Row, ...]] = {frozenset(): ()}
         steps = 0
@@ -160,7 +164,7 @@ class Candidates:
         yield from outcomes.items()
 
     def _answer(self, rows: Sequence[Row]) -> Iterator[Row]:
-        """Yield the rows of the answer that rows which are added make."""
+        """Yield the rows of the answer that these added rows make: grouped, aggregated and made distinct."""
         groups: defaultdict[Row, list[Row]] = defaultdict(list)
         for number, row in enumerate(rows):
             key = [cell for cell, part in zip(row, self._parts, strict=False) if not isinstance(part, tuple(_TOTALS))]
@@ -174,18 +178,21 @@ class Candidates:
 
 
 def is_readable(item: exp.Expr) -> bool:
-    """Return whether an item has no aggregates, or those only that have values here."""
+    """Return whether an item has no window, and no aggregates besides those that `_TOTALS` can compute."""
     calls = [*item.find_all(exp.AggFunc)]
     return item.find(exp.Window) is None and calls == [*_aggregates(item)]
 
 
 def _aggregates(item: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the aggregates in an item that have values here."""
+    """Yield the aggregates in an item that `_TOTALS` can compute."""
     yield from (call for call in item.find_all(*_TOTALS) if call.this is not None)
 
 
 def _join(select: exp.Select, comparison: exp.Expr, alias: str) -> exp.Expr:
-    """Let a SELECT join the query with which it compares a value, in the place of the comparison; return the value."""
+    """Replace a comparison with a nested query by a cross join with it and a comparison of columns.
+
+    Changes the SELECT, and returns the compared value.
+    """
     query = comparison.args.get("query") or comparison.args["expression"]
     inner = query
     while isinstance(inner, exp.Subquery):
@@ -198,13 +205,13 @@ def _join(select: exp.Select, comparison: exp.Expr, alias: str) -> exp.Expr:
 
 
 def _added(part: exp.Expr) -> exp.Expr:
-    """Return what each row adds to an item, or to an aggregate in it."""
+    """Return the expression of the value that a row adds to an item, or to an aggregate in it."""
     value = argument_of(part) if isinstance(part, tuple(_TOTALS)) else part
     return exp.Literal.number(1) if isinstance(value, exp.Star) else value.copy()
 
 
 def _total(part: exp.Expr, cells: Sequence[Any]) -> Any:
-    """Return the value for a group of a part of an item, from what its rows add."""
+    """Return the value of a part of an item for a group, from the cells of its rows; None if it cannot be computed."""
     if not isinstance(part, tuple(_TOTALS)):
         return cells[0]
     values = [cell for cell in cells if cell is not None]
@@ -215,7 +222,7 @@ def _total(part: exp.Expr, cells: Sequence[Any]) -> Any:
 
 
 def _evaluated(node: exp.Expr, values: Mapping[int, Any]) -> Any:
-    """Return the value of an item, given those of its parts; None where it cannot be computed."""
+    """Return the value of an item from those of its parts, by `id`; None if it cannot be computed."""
     if id(node) in values:
         return values[id(node)]
     if isinstance(node, exp.Literal):

@@ -28,10 +28,11 @@ _SORTING_DIALECTS = frozenset(("duckdb", "postgres"))  # which sort the rows of 
 
 
 class Choice(NamedTuple):
-    """A place that leaves the answer open: a window or an aggregate, else the query itself, with a name for readers.
+    """A place that leaves the answer of a query open, with a name for readers.
 
-    `query` is the SELECT, or of LIMIT also the set operation, that has it. Of a sorted input it is the nested SELECT
-    whose ORDER BY leaves open in which order another one reads its rows.
+    `node` is the window or the aggregate, otherwise the query itself. `query` is the SELECT, or for LIMIT also the set
+    operation, that contains the choice. For a sorted input it is the nested SELECT whose ORDER BY leaves open in which
+    order another SELECT reads its rows.
     """
 
     kind: ChoiceKind
@@ -50,7 +51,7 @@ def choices_in(tree: exp.Expr, dialect: str) -> list[Choice]:
 
 
 def fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...] | None:
-    """Return output columns that no choice changes; None where choices may change which rows there are."""
+    """Return output columns that no choice changes; None if choices may change which rows there are."""
     select = top_query(tree)
     if not isinstance(select, exp.Select) or select.is_star or select.args.get("distinct"):
         return None
@@ -69,7 +70,7 @@ def fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...]
 
 
 def is_sorted_by(select: exp.Query, place: int) -> bool:
-    """Return whether ORDER BY has the item at a place, from 0, by its number, its name or ALL."""
+    """Return whether ORDER BY names the item at a place, from 0: by its number, its name or ALL."""
     order = select.args.get("order")
     names = {"all", str(place + 1), *(item.alias_or_name.lower() for item in select.selects[place : place + 1])}
     return order is not None and any(
@@ -100,7 +101,7 @@ def _choices_of(query: exp.Query, dialect: str, *, is_top: bool) -> Iterator[Cho
 
 
 def _choices_among_rows(select: exp.Select, dialect: str) -> Iterator[Choice]:
-    """Yield what takes any of the rows of a SELECT, which nothing sorts, or takes them in any order."""
+    """Yield the choices of expressions that take any of a SELECT's unsorted rows, or take them in any order."""
     nodes = [*own_nodes(select)]
     calls = Counter(spelling(node) for node in nodes if picks(node))
     are_sorted = all(map(_collects_sorted, (node for node in nodes if isinstance(node, COLLECTIONS))))
@@ -119,7 +120,7 @@ def _choices_among_rows(select: exp.Select, dialect: str) -> Iterator[Choice]:
 
 
 def _sorted_inputs(select: exp.Select, dialect: str) -> Iterator[Choice]:
-    """Yield the queries in whose order a SELECT takes rows, where these may tie."""
+    """Yield the choices of nested queries in whose order a SELECT takes rows that may tie."""
     windows = [window for window in _windows(select) if window_clauses(window, select).args.get("order") is None]
     calls = [node for node in own_nodes(select) if _collects(node) or picks(node)]
     parts = [node.sql(dialect=dialect) for node in (*calls, *windows)] or [
@@ -140,7 +141,7 @@ def _withs_around(node: exp.Expr) -> Iterator[exp.With]:
 
 
 def _takes_a_number(limit: exp.Expr) -> bool:
-    """Return whether a LIMIT takes a number of rows: not all that tie with the last, nor a share of them."""
+    """Return whether a LIMIT takes a number of rows: no share of them, and not WITH TIES."""
     options = limit.args.get("limit_options")
     return options is None or not (options.args.get("with_ties") or options.args.get("percent"))
 
@@ -158,14 +159,14 @@ def own_nodes(select: exp.Query) -> Iterator[exp.Expr]:
 
 
 def call_within(node: exp.Expr) -> exp.Expr:
-    """Return the call of a function that a window or a selected expression is, without FILTER and the like."""
+    """Return the call of a function within a window or a selected expression, without FILTER and the like."""
     while isinstance(node, (exp.Window, exp.Paren, *WRAPPERS)):
         node = node.this
     return node
 
 
 def argument_of(node: exp.Expr) -> exp.Expr:
-    """Return the argument that has the value of a call."""
+    """Return the argument of a call whose values it takes, without DISTINCT and ORDER BY."""
     call = call_within(node)
     argument = call.expressions[0] if isinstance(call, exp.Anonymous) else call.this
     if isinstance(argument, exp.Distinct):
@@ -175,16 +176,16 @@ def argument_of(node: exp.Expr) -> exp.Expr:
 
 
 def window_clauses(window: exp.Expr, select: exp.Query) -> exp.Expr:
-    """Return the window with the clauses of one: itself, or that of WINDOW which it names."""
+    """Return the node that has the clauses of a window: itself, or the definition in WINDOW that it names."""
     name = window.args.get("alias")
     named = (it for it in select.args.get("windows") or () if name is not None and it.name.lower() == name.name.lower())
     return next(named, window)
 
 
 def spelling(node: exp.Expr) -> str:
-    """Return an expression as text, the same in any letter case, with or without tables of columns and parentheses.
+    """Return an expression as text in lower case, without tables of columns, parentheses and comments.
 
-    Different expressions may have the same text, equal ones have it.
+    Equal expressions have the same text; different expressions may have it too.
     """
     plain = node.copy().transform(lambda part: part.unnest() if isinstance(part, exp.Paren) else part)
     for column in plain.find_all(exp.Column):
@@ -193,7 +194,7 @@ def spelling(node: exp.Expr) -> str:
 
 
 def sorting_of(window: exp.Expr, select: exp.Query) -> frozenset[str]:
-    """Return the columns by which a window sorts, the same for windows of one SELECT that sort alike."""
+    """Return the names of the columns by which a window partitions and sorts; aliases are replaced by columns."""
     clauses = window_clauses(window, select)
     aliases = aliases_of(select)
     keys = [*(clauses.args.get("partition_by") or ()), *filter(None, [clauses.args.get("order")])]
@@ -207,10 +208,10 @@ def _windows(select: exp.Select) -> list[exp.Window]:
 
 
 def _decided_windows(select: exp.Select) -> list[exp.Window]:
-    """Return the windows that further sort keys decide, and change nothing else.
+    """Return the windows that extra sort keys can decide without another effect.
 
-    Windows that sort by the same columns may have the same order of rows: if keys cannot decide one of them, they
-    decide none. Rows without order of their own have that of an input which is sorted.
+    Windows that sort by the same columns may have the same order of rows: if keys cannot decide a window, they decide
+    none of these. Windows without an order of their own have that of a sorted input, and are left out.
     """
     sensitive = [window for window in _windows(select) if _depends_on_ties(window, select)]
     undecidable = {sorting_of(window, select) for window in sensitive if not _is_decidable(window, select)}
@@ -233,7 +234,7 @@ def _depends_on_ties(window: exp.Window, select: exp.Select) -> bool:
 
 
 def _is_decidable(window: exp.Window, select: exp.Select) -> bool:
-    """Return whether further sort keys of a window only decide between values that it may give."""
+    """Return whether extra sort keys of a window only decide between values that it may give."""
     function = call_within(window)
     if isinstance(function, exp.RowNumber):
         return True
@@ -274,13 +275,13 @@ def _collects(node: exp.Expr) -> bool:
 
 
 def _collects_sorted(node: exp.Expr) -> bool:
-    """Return whether an aggregate makes a text or a list of rows in an order of its own, in which rows may tie."""
+    """Return whether an aggregate makes a text or a list of rows in its own order, in which rows may tie."""
     is_sorted = isinstance(node, COLLECTIONS) and isinstance(node.this, exp.Order)
     return is_sorted and not isinstance(node.this.this, exp.Distinct) and not isinstance(_outside(node), exp.Window)
 
 
 def _sorting_queries(select: exp.Select) -> Iterator[exp.Select]:
-    """Yield the queries that sort the rows which a SELECT reads, without LIMIT, and are the only ones to sort them."""
+    """Yield the nested queries without LIMIT that alone sort the rows which a SELECT reads."""
     for item in filter(None, [select.args.get("from_"), *(select.args.get("joins") or ())]):
         source = find_cte(item.this) if isinstance(item.this, exp.Table) else item.this
         query = top_query(source.this) if isinstance(source, exp.CTE | exp.Subquery) else None
@@ -293,7 +294,7 @@ def _sorting_queries(select: exp.Select) -> Iterator[exp.Select]:
 
 
 def _reads_sorted(select: exp.Select) -> bool:
-    """Return whether a query that FROM or JOIN reads sorts rows, so that what takes any row may have their order."""
+    """Return whether a query that FROM or JOIN reads sorts its rows, so that choices among them may follow it."""
     sources: list[exp.Expr] = [*filter(None, [select.args.get("from_"), *(select.args.get("joins") or ())])]
     for source in sources:  # which grow by the queries of WITH that they read
         for node in source.walk():
@@ -319,8 +320,8 @@ def _outside(node: exp.Expr) -> exp.Expr | None:
 def bare_columns(select: exp.Query) -> list[exp.Expr]:
     """Return the columns of a grouped SELECT that are neither keys nor aggregated: SQLite takes them from any row.
 
-    None of a query whose parts cannot be told apart, with nested queries or windows in what it returns; none next to
-    several minima or maxima, of which one decides. `*` counts as a column.
+    `*` counts as a column. Return none for a query with nested queries or windows in its results, and none next to
+    several minima or maxima, of which one decides.
     """
     if not is_grouped(select):
         return []
@@ -345,7 +346,10 @@ def bare_columns(select: exp.Query) -> list[exp.Expr]:
 
 
 def extremes(select: exp.Query) -> list[exp.Expr]:
-    """Return the calls of MIN and MAX in a SELECT, each once: bare columns of SQLite are of a row with such a value."""
+    """Return the different calls of MIN and MAX in a SELECT.
+
+    Bare columns of SQLite come from a row with such a value.
+    """
     calls = [node for node in own_nodes(select) if isinstance(node, exp.Min | exp.Max) and is_aggregate(node)]
     return [*{call.sql().lower(): call for call in calls}.values()]
 
@@ -365,7 +369,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def group_keys(select: exp.Query) -> list[exp.Expr]:
-    """Return what a SELECT groups by; positions and aliases are replaced by what they stand for."""
+    """Return the expressions that a SELECT groups by, with positions and aliases replaced by what they stand for."""
     group = select.args.get("group")
     aliases = aliases_of(select)
     keys: list[exp.Expr] = []
@@ -376,7 +380,7 @@ def group_keys(select: exp.Query) -> list[exp.Expr]:
 
 
 def is_alias(column: exp.Expr, select: exp.Query) -> bool:
-    """Return whether a name in HAVING, QUALIFY or ORDER BY is that of a selected expression."""
+    """Return whether a name in HAVING, QUALIFY, ORDER BY or a window is the alias of a selected expression."""
     clause = column.find_ancestor(exp.Window, exp.Order, exp.Having, exp.Qualify)
     return (
         clause is not None
@@ -393,7 +397,7 @@ def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
 
 
 def _around(node: exp.Expr, select: exp.Query) -> Iterator[exp.Expr]:
-    """Yield a node of a SELECT, and the expressions around it."""
+    """Yield a node within a SELECT, and the expressions around it up to the SELECT."""
     parent: exp.Expr | None = node
     while parent is not None and parent is not select:
         yield parent.unalias()

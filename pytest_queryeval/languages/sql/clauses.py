@@ -27,26 +27,26 @@ _ALL_COLUMNS = frozenset(("ALL", "COLUMNS"))
 
 
 class Item(NamedTuple):
-    """An item of a SELECT: its expression as written, and its name, in lower case."""
+    """An item of a SELECT: its expression as written, and its name in lower case, or ""."""
 
     expression: str
     name: str
 
 
 class Key(NamedTuple):
-    """A sort key: its expression as written, and what stands before and behind that."""
+    """A sort key: its expression as written, and the text before and behind the expression."""
 
     before: str
     expression: str
     behind: str
 
     def of(self, expression: str) -> str:
-        """Return the key with another expression."""
+        """Return the text of the key with another expression."""
         return f"{self.before}{expression}{self.behind}"
 
 
 class Clauses(NamedTuple):
-    """The clauses of a query's top level."""
+    """The last clauses of a query's top level, and its items."""
 
     uncut: str
     """The query up to its ORDER BY, LIMIT, OFFSET or FETCH."""
@@ -63,7 +63,7 @@ class Clauses(NamedTuple):
 
 
 def read_clauses(text: str, tokens: Sequence[Token]) -> Clauses | None:
-    """Return the clauses of the one query in a text; None unless the tokens show where they begin and end."""
+    """Return the clauses of the query in a text; None unless the tokens show where they begin and end."""
     if tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens = tokens[:-1]
     top = list(_at_top(tokens))
@@ -102,7 +102,7 @@ def _begins_section(tokens: Sequence[Token], place: int) -> bool:
 
 
 def _at_top(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield the places of the tokens outside of brackets."""
+    """Yield the indices of the tokens outside of brackets."""
     depth = 0
     for place, token in enumerate(tokens):
         depth -= token.token_type in CLOSING
@@ -112,7 +112,7 @@ def _at_top(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _split(tokens: Sequence[Token]) -> list[Sequence[Token]]:
-    """Return the parts of a list that its commas separate."""
+    """Return the parts of a list of tokens between commas outside of brackets."""
     if not tokens:
         return []
     commas = [place for place in _at_top(tokens) if tokens[place].token_type is TokenType.COMMA]
@@ -184,7 +184,7 @@ def _key(text: str, tokens: Sequence[Token]) -> Key:
 
 
 def _closes(tokens: Sequence[Token]) -> bool:
-    """Return whether the first and the last token are one pair of brackets."""
+    """Return whether the first and the last token are a pair of brackets."""
     return all(place in (0, len(tokens) - 1) for place in _at_top(tokens)) and tokens[-1].token_type in CLOSING
 
 
@@ -206,7 +206,10 @@ def place_of(key: Key, clauses: Clauses, columns: Sequence[str]) -> int | None:
 
 
 def ranked_key(key: Key, items: Sequence[Item]) -> str | None:
-    """Return a key for a window, which can use neither positions nor aliases; None if it is not known."""
+    """Return a sort key as a text for a window, which can use neither positions nor aliases.
+
+    None if it is not known.
+    """
     if key.expression.upper() in _ALL_COLUMNS:
         return None
     if key.expression.isdigit():

@@ -35,7 +35,7 @@ T = TypeVar("T")
 class FromItem(NamedTuple):
     """An item of FROM, with the expressions of its columns by their names; None if its columns are not known.
 
-    The columns of a table have no expression, those of a nested query are expressions in `select`.
+    Columns of a table have None as their expression; those of a nested query are expressions in `select`.
     """
 
     node: exp.Expr
@@ -44,7 +44,7 @@ class FromItem(NamedTuple):
 
 
 class Names:
-    """What the names in one SELECT refer to: the items of its FROM by their aliases. All names are in lower case."""
+    """The items of FROM that the names in a SELECT refer to, by alias. All names are in lower case."""
 
     def __init__(self, select: exp.Select, columns: Columns) -> None:
         self.select = select
@@ -59,7 +59,7 @@ class Names:
 
     @cached_property
     def outer(self) -> Names | None:
-        """The names of the SELECT around this one."""
+        """The names of the SELECT around this one; None if there is none."""
         return self._columns.names_at(self.select)
 
     @cached_property
@@ -68,7 +68,7 @@ class Names:
         return aliases_of(self.select)
 
     def aliased(self, column: exp.Column) -> exp.Expr | None:
-        """Return the selected expression that a name refers to by its alias; None for a column.
+        """Return the selected expression that a name refers to by its alias; None if it refers to a column.
 
         A key of ORDER BY is an alias first; any other name is a column of FROM first.
         """
@@ -83,14 +83,15 @@ class Names:
         return None if is_column else self.aliases[name]
 
     def owners(self, name: str) -> list[str]:
-        """Return the items that are known to have a column."""
+        """Return the aliases of the items that are known to have a column."""
         return [alias for alias, source in self.sources.items() if name in (source.columns or ())]
 
     def find(self, table: str, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
-        """Return the item of FROM that a column is of, here or further out; None if there is none.
+        """Return the names and the alias of the FROM item that a column belongs to, here or further out.
 
-        Without the name of a table this is the nearest one that is known to have the column, else the nearest one whose
-        columns are not known, unless there are several. `joined` are the items that an item of FROM itself can name.
+        None if there is none. Without the name of a table this is the nearest item that is known to have the column.
+        Otherwise it is the nearest item whose columns are not known, unless there are several. `joined` are the items
+        that an item of FROM can name.
         """
         if table and table in (self.sources if joined is None else joined):
             return self, table
@@ -99,23 +100,23 @@ class Names:
         return self.find_known(name, joined) or self._find_unknown(self.sources if joined is None else joined)
 
     def find_known(self, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
-        """Return the nearest item of FROM that is known to have a column, declared or hidden."""
+        """Return the nearest item of FROM, as `find` does, that is known to have a column, declared or hidden."""
         alias = self.first_owner(name)
         if alias is not None and (joined is None or alias in joined):
             return self, alias
         return None if self.outer is None else self.outer.find_known(name)
 
     def _find_unknown(self, aliases: Collection[str]) -> tuple[Names, str] | None:
-        """Return the nearest item of FROM whose columns are not known, if it is the only one there."""
+        """Return the nearest item of FROM whose columns are not known, if it is the only such item there."""
         unknown = [alias for alias in self._unknown if alias in aliases]
         if unknown or self.outer is None:
             return (self, unknown[0]) if len(unknown) == 1 else None
         return self.outer._find_unknown(self.outer.sources)
 
     def is_text(self, column: exp.Column) -> bool:
-        """Return whether a name in double quotes is a text: SQLite reads it as one if there is no such column.
+        """Return whether a name in double quotes is a text: SQLite reads it as a text if there is no such column.
 
-        If the columns are not known, only a name that is not a plain name is a text.
+        If the columns are not known, only a name that needs quotes is a text.
         """
         name = column.name.lower()
         if column.table or not column.this.args.get("quoted") or not self._columns.quotes_texts:
@@ -125,7 +126,7 @@ class Names:
         return not name.isidentifier() or self._knows_all_columns
 
     def _has_alias(self, name: str) -> bool:
-        """Return whether a name may refer to a selected expression of this query or of one around it.
+        """Return whether a name may refer to a selected expression of this query or of a query around it.
 
         It does so as the alias of the expression or, if that has none, as its text.
         """
@@ -148,9 +149,10 @@ class Names:
             yield name, next((left for left in before if name in (self.sources[left].columns or ())), before[-1]), alias
 
     def first_owner(self, name: str) -> str | None:
-        """Return the first item that is known to have a column, declared or hidden.
+        """Return the alias of the first item that is known to have a column, declared or hidden; None if none is.
 
-        Hidden ones are those of the only table, or of the only item: some versions of SQLite have them in queries, too.
+        Hidden columns are those of the only table, or of the only item: some versions of SQLite have them in queries,
+        too.
         """
         if (owners := self.owners(name)) or name not in self._columns.hidden_columns:
             return next(iter(owners), None)
@@ -174,7 +176,7 @@ class Names:
 
 
 class Columns:
-    """The columns of all names in trees, from those of `tables`, both in lower case."""
+    """Resolves the names in trees by the columns of `tables`, both in lower case."""
 
     def __init__(self, tables: Mapping[str, Collection[str]], dialect: str) -> None:
         self.quotes_texts = dialect in QUOTES_TEXTS
@@ -184,13 +186,13 @@ class Columns:
         self._open: set[int] = set()  # queries that are being read, so that one that reads itself ends
 
     def names(self, select: exp.Select) -> Names:
-        """Return the names that are used in a SELECT."""
+        """Return the names that can be used in a SELECT. Kept for each SELECT."""
         if id(select) not in self._names:
             self._names[id(select)] = Names(select, self)
         return self._names[id(select)]
 
     def names_at(self, node: exp.Expr) -> Names | None:
-        """Return the names that a node within a SELECT can use; None outside of one.
+        """Return the names that a node within a SELECT can use; None outside of a SELECT.
 
         A query in FROM or WITH sees what is around the SELECT, unless it is LATERAL.
         """
@@ -205,24 +207,27 @@ class Columns:
         return None if outer is None else self.names(outer)
 
     def find(self, column: exp.Column) -> tuple[Names, str] | None:
-        """Return the item of FROM that a column is of."""
+        """Return the names and the alias of the FROM item that a column in a tree belongs to; None if there is none."""
         names = self.names_at(column)
         return None if names is None else names.find(column.table.lower(), column.name.lower())
 
     def replace_texts(self, tree: exp.Expr) -> None:
-        """Put texts in the place of names in double quotes that are texts."""
+        """Replace names in double quotes that are texts by literals, in the tree itself."""
         for column in list(tree.find_all(exp.Column)):
             names = self.names_at(column)
             if names is not None and names.is_text(column):
                 column.replace(exp.Literal.string(column.name))
 
     def origin_of(self, column: exp.Column, names: Names | None = None) -> Column | None:
-        """Return what `origin` does of a column in a tree, or of one as it would be in the SELECT of `names`."""
+        """Return `origin` for a column in a tree, or for a column as it would be in the SELECT of `names`."""
         names = names or self.names_at(column)
         return None if names is None else self.origin(names, column.table.lower(), column.name.lower())
 
     def origin(self, names: Names, table: str, name: str) -> Column | None:
-        """Return the column of a table that a column reads, directly or through queries that pass it on unchanged."""
+        """Return the table column that a name reads, directly or through queries that pass it on unchanged.
+
+        None for any other expression, and if the table's columns are not known.
+        """
         visited: set[tuple[Names, str, str]] = set()
         while (names, table, name) not in visited:
             visited.add((names, table, name))
@@ -239,7 +244,7 @@ class Columns:
         return None
 
     def source(self, node: exp.Expr) -> FromItem:
-        """Return an item of FROM with its columns."""
+        """Return a node of FROM with its columns."""
         query: exp.Expr | None = find_cte(node) if isinstance(node, exp.Table) else node
         if query is None:
             columns = self._tables.get(node.name.lower()) if isinstance(node.this, exp.Identifier) else None
@@ -258,7 +263,10 @@ class Columns:
         return FromItem(node, columns, select)
 
     def items(self, select: exp.Select) -> list[tuple[str, exp.Expr]] | None:
-        """Return what a SELECT returns, with the names of its columns; None if `*` stands for unknown ones."""
+        """Return the names and expressions of the columns that a SELECT returns.
+
+        None if `*` stands for unknown columns.
+        """
         items: list[tuple[str, exp.Expr]] = []
         for item in select.expressions:
             if not item.is_star:
@@ -278,7 +286,7 @@ class Columns:
 
 
 def at_position(key: exp.Expr, node: exp.Query) -> exp.Expr:
-    """Return the item of a query's list at the position that a key gives; the key itself where it is not a position."""
+    """Return the item of a query's list at the position that a key gives; the key itself if it is not a position."""
     if not isinstance(key, exp.Literal) or key.is_string or not key.name.isdecimal() or len(key.name) > 4:
         return key
     place = int(key.name) - 1
@@ -291,7 +299,7 @@ def aliases_of(select: exp.Query) -> dict[str, exp.Expr]:
 
 
 def linked(first: T, pairs: Collection[tuple[T, T]]) -> set[T]:
-    """Return what pairs link to something, directly or by others; itself included."""
+    """Return all values that pairs link to a value, directly or through others; the value included."""
     found, size = {first}, 0
     while len(found) != size:
         size = len(found)
@@ -300,7 +308,7 @@ def linked(first: T, pairs: Collection[tuple[T, T]]) -> set[T]:
 
 
 def find_cte(table: exp.Expr) -> exp.CTE | None:
-    """Return the query of WITH that the name of a table refers to; None for a table of the database, and all else."""
+    """Return the query of WITH that a table's name refers to; None for a table of the database and other nodes."""
     if not isinstance(table, exp.Table) or table.db or not isinstance(table.this, exp.Identifier):
         return None
     inner: exp.Expr = table
@@ -316,7 +324,7 @@ def find_cte(table: exp.Expr) -> exp.CTE | None:
 
 
 def _items(node: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield an item of FROM; of parentheses all that is joined in them."""
+    """Yield the items of FROM in a node: itself, and in parentheses all that is joined."""
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
         yield from _items(node.this)
     else:
@@ -328,8 +336,8 @@ def _items(node: exp.Expr) -> Iterator[exp.Expr]:
 class Relation(NamedTuple):
     """An item of FROM: a table, or a query by its text.
 
-    `name` is its text in FROM, `label` the prefix of its columns where that is another one. `columns` are the texts of
-    its columns by their names, where these differ.
+    `name` is its text in FROM, `label` the prefix of its columns if that differs. `columns` are the texts of its
+    columns by their names, where these differ.
     """
 
     name: str
@@ -337,17 +345,17 @@ class Relation(NamedTuple):
     label: str = ""
 
     def column(self, name: str) -> str:
-        """Return the text of one of its columns."""
+        """Return the text of a column of this relation."""
         return f"{self.label or self.name}.{(self.columns or {}).get(name, name)}"
 
 
 @dataclass(slots=True)
 class Scope:
-    """The texts of what the names of one SELECT refer to, and the scope around it; all names are in lower case.
+    """The texts of what the names of a SELECT refer to, and the scope around it; all names are in lower case.
 
     `relations` are the items of FROM by their aliases in `names`. `aliases` are the texts of the SELECT list, to which
-    names refer after columns; those of a set operation refer to nothing else. `budget` is how often one SELECT in it
-    may be read, see `numberings`.
+    names refer after columns; those of a set operation refer to nothing else. `budget` is how often a SELECT in it may
+    be read, see `numberings`.
     """
 
     outer: Scope | None = None
@@ -358,7 +366,7 @@ class Scope:
     _same: list[tuple[str, str]] = field(default_factory=list)
 
     def numberings(self) -> Iterator[Scope]:
-        """Yield the scope with each way to number what FROM has more than once.
+        """Yield a scope for each way to number the items that FROM has more than once.
 
         A table that is joined with itself needs a number to distinguish its columns, and no order of such tables is
         given. So readers take the numbering with the smallest text. If there are more ways than `budget`, which nested
@@ -411,7 +419,7 @@ class Scope:
         return match[1] if match is not None and match[0] is self.names else None
 
     def is_text(self, column: exp.Column) -> bool:
-        """Return whether a name in double quotes is a text."""
+        """Return whether a name in double quotes is a text; see `Names.is_text`."""
         scope = self._nearest_select()
         return scope is not None and scope.names is not None and scope.names.is_text(column)
 
@@ -420,18 +428,24 @@ class Scope:
         self._same.append((first, second))
 
     def equal_columns(self) -> list[str]:
-        """Return the columns that the joins make equal, each set as one text."""
+        """Return each set of columns that joins make equal as one sorted text."""
         return sorted({" = ".join(sorted(linked(first, self._same))) for first, _ in self._same})
 
     def _nearest_select(self) -> Scope | None:
-        """Return the scope of the nearest SELECT: those of WITH and of set operations have no names."""
+        """Return the nearest scope of a SELECT: the scopes of WITH and of set operations have no names.
+
+        None if there is none.
+        """
         scope: Scope | None = self
         while scope is not None and scope.names is None:
             scope = scope.outer
         return scope
 
     def _text(self, match: tuple[Names, str] | None, name: str) -> str | None:
-        """Return the text of a column of an item of FROM, here or further out."""
+        """Return the text of a column of the FROM item that `find` returned.
+
+        None if this scope does not see the item.
+        """
         scope: Scope | None = self
         marks = ""
         while match is not None and scope is not None:
@@ -444,7 +458,7 @@ class Scope:
 
 
 def selected_columns(tree: exp.Expr) -> tuple[str, ...] | None:
-    """Return the columns of any answer to a query; None where it selects all columns of something."""
+    """Return the columns of any answer to a query; None if it selects all columns of an item, or is no query."""
     if not isinstance(tree, exp.Query) or not tree.selects:
         return None
     is_open = any(column.is_star or column.find(exp.Columns) for column in tree.selects)

@@ -16,7 +16,7 @@ MAX_VALUES = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedText:
-    """A text that a query compares a column of a table with."""
+    """A text that a query compares a table's column with, and queries for the values that the column has."""
 
     column: str
     """With its table, as the query writes both."""
@@ -29,7 +29,9 @@ class ComparedText:
 
 
 def compared_texts(query: str, dialect: str, schema: Schema) -> Iterator[ComparedText]:
-    """Yield the texts that columns of tables are compared with by `=`, `<>` and IN, each once; none without a schema.
+    """Yield the texts that `=`, `<>` and IN compare columns of tables with, each once.
+
+    Yields nothing without a schema, and for a query that cannot be read.
 
     >>> schema = Schema(tables={"city": ("name",)})
     >>> [compared] = compared_texts("SELECT 1 FROM city AS c WHERE c.name = 'rome'", "sqlite", schema)

@@ -28,7 +28,7 @@ MESSAGE_CHARACTERS = 200
 
 
 def check_dialect(name: object) -> None:
-    """Raise `SettingError` unless sqlglot has a dialect of this name; the empty one is standard SQL."""
+    """Raise `SettingError` unless sqlglot has a dialect of this name; the empty name is standard SQL."""
     dialect_names = [dialect.value for dialect in Dialects]
     if name not in dialect_names:
         word = str(name).lower()
@@ -37,7 +37,7 @@ def check_dialect(name: object) -> None:
 
 
 def quote_in(dialect: str, *, keep_case: bool = False) -> Callable[[str], str]:
-    """Return a function that quotes a name where the dialect needs it.
+    """Return a function that quotes a name if the dialect needs it.
 
     With `keep_case` it also quotes a name that the dialect would otherwise fold to upper or lower case.
     """
@@ -52,7 +52,7 @@ def quote_in(dialect: str, *, keep_case: bool = False) -> Callable[[str], str]:
 
 
 def in_dialect(tree: exp.Expr, target: str) -> str:
-    """Return a query in another dialect; raise `ValueError` where sqlglot knows that this has nothing for a part of it.
+    """Return a query in the dialect `target`; raise `ValueError` with the reason if sqlglot cannot write it.
 
     >>> from sqlglot import parse_one
     >>> in_dialect(parse_one("SELECT julianday(due), name FROM loan LIMIT 3, 5", dialect="sqlite"), "duckdb")

@@ -72,9 +72,10 @@ class _Reading:
 
 @lru_cache(maxsize=MAX_QUERIES)
 def _read(query: str, dialect: str) -> _Reading | None:
-    """Return what an open query is about; None of another query.
+    """Return the tree and the choices of a query that leaves its answer open; None for any other query. Cached.
 
-    None without a dialect, too: then nothing is known of how texts are quoted, and those of answers are not trusted.
+    None without a dialect, too: then it is unknown how texts are quoted, and texts of answers are not trusted. None for
+    more than MAX_CHOICES choices.
     """
     tree = parse_query(query, dialect).whole_tree if dialect else None
     if tree is not None and "jsonb_agg" in query.lower():
@@ -86,13 +87,13 @@ def _read(query: str, dialect: str) -> _Reading | None:
 
 
 def _as_json_agg(node: exp.Expr) -> exp.Expr:
-    """Return the call of json_agg() for that of jsonb_agg(), which has the same elements and which sqlglot lacks."""
+    """Return a call of json_agg() for a call of jsonb_agg(), which sqlglot lacks; any other node unchanged."""
     is_call = isinstance(node, exp.Anonymous) and node.name.lower() == "jsonb_agg"
     return exp.JSONArrayAgg(this=node.expressions[0]) if is_call and len(node.expressions) == 1 else node
 
 
 def _as_written(text: str, query: str) -> str:
-    """Return a text about a query with the names of functions that the query has, where the parser knows others."""
+    """Return a text about a query in which functions have the names that the query uses for them."""
     called = re.findall(r"\w+(?=\s*\()", query)
 
     def written(match: re.Match[str]) -> str:
@@ -104,17 +105,20 @@ def _as_written(text: str, query: str) -> str:
 
 
 def open_query(query: str, dialect: str, schema: Callable[[], Schema]) -> OpenSqlQuery | None:
-    """Return a query that leaves its answer open; None for another one. `schema` returns the tables."""
+    """Return the choices of a query that leaves its answer open; None for any other query.
+
+    `schema` returns the tables; it is called only for an open query.
+    """
     reading = _read(query, dialect)
     return None if reading is None else _open_query(reading, dialect, schema())
 
 
 class _Sorted(NamedTuple):
-    """A choice in the form in which sort keys decide it, with what they may read.
+    """A choice in the form in which sort keys decide it, with the expressions that its keys may read.
 
-    `uses` are the expressions with the values of output columns, for each way in which the answer reads the SELECT,
-    `values` those with the value that the choice takes there, and `others` are all columns. Choices with one `order`
-    are among the same rows in the same order. `first` and `last` are the places in it of which the choice takes rows.
+    `uses` are the expressions with the values of output columns, for each way in which the answer reads the SELECT.
+    `values` are those with the value that the choice takes there, and `others` are all columns. Choices with equal
+    `order` are among the same rows in the same order. The choice takes rows at the places from `first` to `last`.
     """
 
     choice: Choice
@@ -141,12 +145,15 @@ class _Answer(NamedTuple):
     alignment: Mapping[int, int]
 
     def known(self, pairs: Sequence[Pair]) -> list[Pair]:
-        """Return the pairs whose column the predicted answer has, the first of each output."""
+        """Return the pairs whose output column the predicted answer has, the first pair of each column."""
         by_output = {output: expression for expression, output in reversed(pairs) if output in self.alignment}
         return [(expression, output) for output, expression in by_output.items()]
 
     def rows(self, pairs: Sequence[Pair], limit: int) -> Iterator[tuple[Row, Row]]:
-        """Yield the predicted values of expressions and the rows that have them, if a query can compare them."""
+        """Yield the values that the first `limit` predicted rows have for expressions, with the rows.
+
+        Rows with a value that a query cannot compare are left out.
+        """
         types = {output: {type_name(row[output]) for row in self.gold.rows[:MAX_CELLS]} for _, output in pairs}
         for row in self.predicted.rows[:limit]:
             values = tuple([row[self.alignment[output]] for _, output in pairs])
@@ -154,10 +161,11 @@ class _Answer(NamedTuple):
                 yield values, row
 
     def preference(self, uses: Sequence[Sequence[Pair]], *, by_place: bool) -> exp.Expr | None:
-        """Return a key that is less for rows whose values a predicted row has, `by_place` less for earlier ones.
+        """Return a sort key that is less for rows whose values a predicted row has; None if there are no such values.
 
-        `uses` are the expressions of each way in which the answer reads a SELECT. Several ones may want different rows
-        in one order, so earlier rows always come first.
+        With `by_place`, it is less for earlier predicted rows. `uses` are the expressions for each way in which the
+        answer reads a SELECT. Several ways may want different rows in one order, so earlier rows always come first
+        then.
         """
         known = [*map(self.known, uses)]
         limit = MAX_CELLS // max(sum(map(len, known)), 1)
@@ -169,7 +177,7 @@ class _Answer(NamedTuple):
         return case_of(cases, len(found))
 
     def cells_of(self, pairs: Sequence[Pair], output: int) -> tuple[list[Pair], dict[Row, list[Cell]]]:
-        """Return the other pairs that are known, and the predicted cells of an output by the values of these."""
+        """Return the other pairs that are known, and the predicted cells of an output by the values of these pairs."""
         known = [pair for pair in self.known(pairs) if pair[1] != output]
         cells: defaultdict[Row, list[Cell]] = defaultdict(list)
         for values, row in self.rows(known, MAX_CELLS // (len(known) + 1)) if output in self.alignment else ():
@@ -177,10 +185,10 @@ class _Answer(NamedTuple):
         return known, cells
 
     def number(self, pairs: Sequence[Pair], output: int, own_keys: Sequence[exp.Expr] | None) -> exp.Expr | None:
-        """Return a key that is the number which a predicted row with the values of a row has in an output column.
+        """Return a sort key: the number that a predicted row with the row's values has in an output column.
 
-        Rows with the same values, in the order of `own_keys`, have such numbers one after the other; without these keys
-        all of them have the same.
+        None if unknown. Rows with the same values, in the order of `own_keys`, get such numbers in turn; if `own_keys`
+        is None, all get the same number.
         """
         known, cells = self.cells_of(pairs, output)
         cases = []
@@ -198,7 +206,10 @@ class _Answer(NamedTuple):
         return case_of(cases, next(number for number in count(min(taken, default=1)) if number not in taken))
 
     def place(self, pairs: Sequence[Pair], element: exp.Expr, output: int, separator: str) -> exp.Expr | None:
-        """Return a key that is the place of an element in the collection of the predicted row with a row's values."""
+        """Return a sort key: the place of an element in the collection of the predicted row with the row's values.
+
+        None if no place is known.
+        """
         known, cells_of_rows = self.cells_of(pairs, output)
         places: dict[Row, int] = {}
         for values, cell in ((values, cell) for values, cells in cells_of_rows.items() for cell in cells):
@@ -209,7 +220,10 @@ class _Answer(NamedTuple):
         return case_of([(has_values(pairs, row), place) for row, place in places.items()], len(places))
 
     def cells(self, columns: Sequence[exp.Expr], dialect: str) -> exp.Expr | None:
-        """Return how many of a row's cells the predicted answer has anywhere, as texts."""
+        """Return an expression that counts the columns of a row whose value, as text, the predicted answer has.
+
+        None if the predicted answer has no such texts, or without columns.
+        """
         cells = chain.from_iterable(self.predicted.rows[:MAX_CELLS])
         texts = dict.fromkeys(str(cell) for cell in cells if type_name(cell) in ("number", "text", "date"))
         literals = [exp.Literal.string(text) for text in [*texts][: MAX_CELLS // max(len(columns), 1)]]
@@ -227,7 +241,7 @@ NO_ANSWER = _Answer(Table(columns=(), rows=()), Table(columns=(), rows=()), {})
 
 
 class OpenSqlQuery:
-    """A query that leaves its answer open, as `OpenQuery` describes it."""
+    """A SQL query that leaves its answer open; see `OpenQuery`."""
 
     def __init__(self, reading: _Reading, dialect: str, schema: Schema) -> None:
         self.choices = reading.choices
@@ -237,11 +251,12 @@ class OpenSqlQuery:
     def guided(self, gold: Table, predicted: Table, alignments: Sequence[Mapping[int, int]]) -> Iterator[GuidedQuery]:
         """Yield up to three queries that settle the choices in favour of a predicted answer.
 
-        All three prefer rows of the predicted answer, or avoid them within NOT, <> and EXCEPT, and settle the rest:
+        All three prefer rows of the predicted answer, or avoid them within NOT, <> and EXCEPT, and settle the rest: 1.
+        by how many cells of a row the predicted answer has, 2. by all columns, ascending, 3. by all columns,
+        descending.
 
-        1. by how many cells of a row the predicted answer has,
-        2. by all columns, ascending,
-        3. by all columns, descending.
+        A query of candidate rows may come first: its answer, passed to its `read`, improves the keys of the others.
+        `alignments` map gold's columns to predicted columns; the queries use them in turn.
         """
         width = self._traces.width
         is_known = width == len(gold.columns)
@@ -305,7 +320,7 @@ class OpenSqlQuery:
 
     @cached_property
     def _first_places(self) -> dict[object, int]:
-        """The first place of which a choice takes a row, by the order of its rows."""
+        """The first place of which a choice takes a row, for each order of rows."""
         first: dict[object, int] = {}
         for it in self._choices:
             first[it.order] = min(it.first, first.get(it.order, it.first))
@@ -334,7 +349,10 @@ class OpenSqlQuery:
         )
 
     def _value(self, choice: Choice, use: Sequence[Pair]) -> Pair | None:
-        """Return the item that has the call of a window or an aggregate, with the value of a row in its place."""
+        """Return the item with a choice's call in which a row's value replaces the call, and its output.
+
+        None without one.
+        """
         call = choice.node
         while isinstance(call.parent, (*WRAPPERS, exp.Paren)):
             call = call.parent
@@ -349,7 +367,7 @@ class OpenSqlQuery:
         return None
 
     def _argument_of_row(self, choice: Choice) -> exp.Expr:
-        """Return the argument that has the value of a call; an item of FROM as a struct of its columns."""
+        """Return the argument whose values a call takes; an item of FROM as a struct of its columns."""
         argument = argument_of(choice.node)
         assert isinstance(choice.query, exp.Select)
         names = self._traces.columns.names(choice.query)
@@ -360,7 +378,10 @@ class OpenSqlQuery:
         return exp.Struct(expressions=[exp.PropertyEQ(this=it.this.copy(), expression=it) for it in columns])
 
     def _places(self, choice: Choice) -> tuple[int, int]:
-        """Return the first and the last place in its order of which a choice takes a row; 1 for values of windows."""
+        """Return the first and the last place in its order of which a choice takes a row; 1 for values of windows.
+
+        The last place is 0 if it is not known.
+        """
         places = [1]
         call = call_within(choice.node)
         if choice.kind == "limit":
@@ -383,7 +404,10 @@ class OpenSqlQuery:
 
     @cached_property
     def _candidates(self) -> tuple[int, Candidates] | None:
-        """Among which rows a choice takes some, where the answer has aggregates or joins of them, and its number."""
+        """The index of a choice, and the rows among which it takes some; None if no choice fits.
+
+        The answer has to aggregate or join these rows.
+        """
         traces, top = self._traces, top_query(self._traces.tree)
         if not isinstance(top, exp.Select):
             return None
@@ -402,11 +426,11 @@ class OpenSqlQuery:
     # Keys
 
     def _keys_of_choices(self, way: Way, answer: _Answer, without: str = "") -> list[_Keys]:
-        """Return the sort keys of each choice, none of those of one kind."""
+        """Return the sort keys of each choice; choices of the kind `without` get none."""
         return [_Keys([], []) if it.choice.kind == without else self._keys(it, way, answer) for it in self._choices]
 
     def _keys(self, it: _Sorted, way: Way, answer: _Answer) -> _Keys:
-        """Return the sort keys of a choice, the most important one first."""
+        """Return the sort keys of a choice, the most important key first."""
         choice, traces = it.choice, self._traces
         of_groups = [pair for pair in it.uses[0] if pair[1] not in traces.picked]
         places = [answer.place(of_groups, *pair, traces.separators[pair[1]]) for pair in traces.elements(choice)]
@@ -437,9 +461,9 @@ class OpenSqlQuery:
         return _Keys(keys, [] if cells is None else [ordered(cells, is_descending=not is_last_first)])
 
     def _text(self, keys_of_choices: Sequence[_Keys], collections: Mapping[int, Collection]) -> str:
-        """Return the query with keys for each choice, and with the elements of `collections`.
+        """Return the text of the query with keys for each choice, and with the elements of `collections`.
 
-        Windows of one SELECT that sort alike choose alike.
+        Windows of a SELECT that sort alike get the same keys.
         """
         tree = self._traces.tree.copy()
         twins = dict(zip(map(id, self._traces.tree.walk()), tree.walk(), strict=True))
@@ -469,25 +493,25 @@ _open_query = lru_cache(maxsize=MAX_QUERIES)(OpenSqlQuery)
 
 
 def _nesting_keys(choice: Choice) -> list[exp.Expr] | None:
-    """Return the sort keys of a choice if further ones may have windows; None else."""
+    """Return the sort keys of a choice if its extra keys may contain windows; otherwise None."""
     may_nest = choice.kind != "window" or (isinstance(choice.query, exp.Select) and can_nest(choice.query))
     return own_keys_of(choice.node) if may_nest else None
 
 
 def _group_of(choice: Choice) -> Sequence[exp.Expr]:
-    """Return what is the same for all rows among which a call takes its value."""
+    """Return the expressions that are equal in all rows among which a call takes its value."""
     if isinstance(choice.node, exp.Window):
         return choice.node.args.get("partition_by") or ()
     return group_keys(choice.query)
 
 
 def _order_of(choice: Choice) -> object:
-    """Return the same value for choices among the same rows in the same order."""
+    """Return a value that is equal for choices among the same rows in the same order."""
     if choice.kind == "window":
         return id(choice.query), sorting_of(choice.node, choice.query)
     return (id(choice.query), "collections") if isinstance(choice.node, COLLECTIONS) else id(choice.node)
 
 
 def _number(node: exp.Expr) -> int:
-    """Return the number that a literal is, else 0."""
+    """Return the number that a literal is; 0 for other expressions."""
     return int(node.name) if isinstance(node, exp.Literal) and node.name.isdigit() else 0

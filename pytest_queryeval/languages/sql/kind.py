@@ -62,7 +62,9 @@ _OWN_HINT = re.compile(r"did you mean|perhaps you meant|candidate", re.IGNORECAS
 
 
 def name_label(message: str) -> CauseLabel | None:
-    """Return what a database's message says of a name: unknown, table or column, or ambiguous; None for other messages.
+    """Return the label of a database's message on a name: unknown, table or column, or ambiguous.
+
+    None for other messages.
 
     >>> name_label("no such column: nme"), name_label('relation "singers" does not exist')
     ('unknown-column', 'unknown-table')
@@ -83,7 +85,7 @@ def name_label(message: str) -> CauseLabel | None:
 
 
 def invalid_label(message: str) -> CauseLabel:
-    """Return what a database's message says of a query that it cannot run.
+    """Return the label of a database's message on a query that it cannot run; "invalid" if no label fits.
 
     >>> invalid_label('near "FORM": syntax error'), invalid_label("no such function: iif2")
     ('syntax', 'unknown-function')
@@ -99,7 +101,9 @@ def invalid_label(message: str) -> CauseLabel:
 
 
 def nearest_name(query: str, message: str, schema: Schema) -> str:
-    """Return the tail of a database's message on an unknown table or column: the nearest known one, or nothing.
+    """Return `: did you mean …` for a database's message on an unknown table or column; else an empty text.
+
+    A message that has its own suggestion gets none.
 
     >>> schema = Schema(tables={"singer": ("id", "name"), "concert": ("id",)})
     >>> nearest_name("SELECT s.nme FROM singer s", "no such column: s.nme", schema)
@@ -119,7 +123,9 @@ def nearest_name(query: str, message: str, schema: Schema) -> str:
 
 
 def syntax_hint(query: str, message: str, schema: Schema) -> str:
-    """Return the tail of a database's message on a text that it cannot parse: a known mistake, or nothing.
+    """Return the hint on a known mistake, for a database's message on a text that it cannot parse.
+
+    Else an empty text.
 
     >>> schema = Schema(tables={"order": ("id", "group")})
     >>> syntax_hint("SELECT TOP 5 id FROM t", 'near "5": syntax error', schema)
@@ -148,7 +154,7 @@ def syntax_hint(query: str, message: str, schema: Schema) -> str:
 
 
 class Sql(QueryLanguage):
-    """The kind `sql`."""
+    """The kind `sql`: how its cases are read, and how its queries are analysed."""
 
     name = "sql"
     language = SQL_TEXT
@@ -161,7 +167,7 @@ class Sql(QueryLanguage):
         check_dialect(options.get("dialect", ""))
 
     def parses(self, query: str, dialect: str) -> bool:
-        """Return whether a text is a query, or statements of which the first one changes data."""
+        """Return whether a text is a query, or statements of which the first changes data."""
         from pytest_queryeval.languages.sql.parsing import changes_data
 
         return super().parses(query, dialect) or changes_data(parse_query(query, dialect).statements)

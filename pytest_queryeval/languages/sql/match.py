@@ -54,7 +54,7 @@ _HEADINGS: Mapping[Literal["accuracy", "recall", "f1"], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """How many items of one component gold and predicted have, and how many they share."""
+    """How many items of a component gold and predicted have, and how many they share."""
 
     gold_total: int
     pred_total: int
@@ -67,12 +67,15 @@ class Component:
 
     @property
     def accuracy(self) -> float:
-        """`count / pred_total`, the precision of the prediction; without predicted items 1 if gold has none either."""
+        """`count / pred_total`, the precision of the prediction.
+
+        Without predicted items it is 1 if gold has none either, otherwise 0.
+        """
         return _share(self.count, self.pred_total, empty=self.gold_total == 0)
 
     @property
     def recall(self) -> float:
-        """`count / gold_total`; without gold items 1 if the prediction has none either."""
+        """`count / gold_total`; without gold items it is 1 if the prediction has none either, otherwise 0."""
         return _share(self.count, self.gold_total, empty=self.pred_total == 0)
 
     @property
@@ -88,12 +91,15 @@ def _share(count: int, total: int, *, empty: bool) -> float:
 def partial_match(gold: View, predicted: View) -> dict[ComponentName, Component]:
     """Return the components of a pair by name, in the order in which tables list them.
 
-    `select` and `where` are multisets of items and conditions, `select_no_agg` and `where_no_op` of their expressions
-    alone, `group_no_having` of the names of columns without their tables. `group` and `order` count 1 if the clause
-    exists, and agree iff the lists do, with HAVING and with the presence of LIMIT. `iuen` counts set operations, at
-    most one per query as chains nest to the right, which agree iff their second queries match exactly; `keywords`
-    counts the words that the function `keywords` returns. `and_or` is 1 of 1 if both use the same connectors in
-    WHERE; otherwise its totals are swapped, as published: `gold_total` counts those of the prediction.
+    - `select` and `where` are multisets of items and conditions, `select_no_agg` and `where_no_op` of their expressions
+      alone, `group_no_having` of the names of columns without their tables.
+    - `group` and `order` count 1 if the clause exists, and agree iff the lists do, with HAVING and with the presence of
+      LIMIT.
+    - `iuen` counts set operations, at most one per query as chains nest to the right, which agree iff their second
+      queries match exactly.
+    - `keywords` counts the words that the function `keywords` returns.
+    - `and_or` is 1 of 1 if both use the same connectors in WHERE. Otherwise its totals are swapped, as published:
+      `gold_total` counts those of the prediction.
     """
     same_group = gold.group == predicted.group and gold.having == predicted.having
     same_order = gold.order == predicted.order and (gold.limit is None) == (predicted.limit is None)
@@ -125,10 +131,10 @@ COMPONENTS: tuple[ComponentName, ...] = get_args(ComponentName)
 
 
 def exact_match(gold: View, predicted: View, components: Mapping[ComponentName, Component] | None = None) -> bool:
-    """Return the published verdict: every component agrees, and so do the tables of FROM in any order.
+    """Return the published verdict: whether every component agrees, and the tables of FROM in any order.
 
-    `components` are those of the same pair, if known already. Conditions of joins are not compared, and a
-    gold without tables agrees with any.
+    `components` are those of the same pair, if known already. Conditions of joins are not compared, and a gold without
+    tables agrees with any tables.
     """
     parts = partial_match(gold, predicted) if components is None else components
     if not all(part.matched for part in parts.values()):
@@ -177,9 +183,9 @@ def _clause(in_gold: bool, in_predicted: bool, same: bool) -> Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """How two queries compare: the clauses in which they differ, their components, what is wrong with predicted.
+    """How two queries compare: the clauses in which they differ, their components, and the problem of predicted.
 
-    `is_unread` is true where nothing of predicted could be read.
+    `is_unread` is true if nothing of predicted could be read.
     """
 
     differs: tuple[str, ...]
@@ -197,12 +203,10 @@ class Match:
 def match_queries(
     gold: str, predicted: str, dialect: str, schema: Schema, gold_dialect: str | None = None
 ) -> Match | None:
-    """Compare the texts of two queries; return None if gold cannot be read and predicted is another text.
+    """Compare the texts of two queries; return None if gold cannot be read and predicted is another text. Cached.
 
-    `gold_dialect` is the dialect of gold; None if both queries have the same one.
-
-    Where predicted cannot be read, or only in part, `problem` says why, and the components are those of what could be
-    read.
+    `gold_dialect` is the dialect of gold; None if both queries have the same dialect. If predicted cannot be read, or
+    only in part, `problem` says why, and the components are those of the part that could be read.
     """
     gold_reading = parse_query(gold, dialect if gold_dialect is None else gold_dialect).reading(schema)
     predicted_reading = parse_query(predicted, dialect).reading(schema)
@@ -228,9 +232,9 @@ def match_queries(
 def comparable_view(query: str, schema: Schema | None = None) -> View:
     """Return the view of a query that components and the verdict compare; `EMPTY_VIEW` if the grammar rejects it.
 
-    It has no values and no DISTINCT, and one column instead of all that foreign keys make equal. Only columns of the
-    tables in the outer FROM are replaced, in all arms of a set operation. Nested queries lose the values of their
-    conditions, and nothing else; queries in FROM stay as they are.
+    Cached. It has no values and no DISTINCT, and one column instead of all that foreign keys make equal. Only columns
+    of the tables in the outer FROM are replaced, in all arms of a set operation. Nested queries lose the values of
+    their conditions, and nothing else; queries in FROM stay as they are.
     """
     try:
         view = published_view(query, schema)
@@ -263,7 +267,7 @@ def _normalized(view: View, equal: EqualColumns) -> View:
 
 
 def _conditions(conditions: Conditions, equal: EqualColumns | None) -> Conditions:
-    """Return conditions without values; their columns stay as they are where `equal` is None."""
+    """Return conditions without values; their columns stay as they are if `equal` is None."""
     if not conditions.terms:
         return conditions
     terms = tuple(
@@ -300,7 +304,11 @@ def _operand(operand: Operand, equal: EqualColumns) -> Operand:
 
 
 def match_as_published(gold: str, predicted: str, schema: Schema) -> SpiderDetails:
-    """Compare two queries; raise `UnreadableQueryError` if the published grammar does not read gold."""
+    """Return hardness, verdict and components of a pair, as Spider's published tool computes them.
+
+    An unreadable prediction gets the reason as `rejected`. Raises `UnreadableQueryError` if the published grammar does
+    not read gold.
+    """
     level = hardness(published_view(gold, schema))
     gold_view, predicted_view = comparable_view(gold, schema), comparable_view(predicted, schema)
     components = partial_match(gold_view, predicted_view)
@@ -317,12 +325,12 @@ def match_as_published(gold: str, predicted: str, schema: Schema) -> SpiderDetai
 
 
 def spider_table(pairs: Iterable[tuple[SpiderDetails, float | None]]) -> SpiderTable:
-    """Return the scores of pairs by hardness, and of all, from 0 to 1; a pair has its execution score if it ran.
+    """Return the scores of pairs by hardness, and of all, from 0 to 1.
 
-    `exact_match` and `execution_accuracy` are means over pairs; the latter is None if no pair was executed. A
-    component counts all or nothing: accuracy is the mean over pairs where the prediction has such a part, recall over
-    pairs where gold has, f1 the harmonic mean of these two means, and 1 if both are 0. A level without pairs has 0
-    everywhere.
+    A pair is its details, and its execution score, None if it was not executed. `exact_match` and `execution_accuracy`
+    are means over pairs; `execution_accuracy` is None if no pair was executed. A component counts all or nothing:
+    accuracy is the mean over pairs where the prediction has such a part, recall over pairs where gold has it. f1 is the
+    harmonic mean of these two means, and 1 if both are 0. A level without pairs has 0 everywhere.
     """
     counts: defaultdict[str, Counter[str | tuple[str, str]]] = defaultdict(Counter)
     executions: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
@@ -356,7 +364,7 @@ def table_lines(table: SpiderTable) -> Iterator[str]:
 
 
 def _sides(part: Component) -> Iterator[str]:
-    """Yield the sides of a pair that have a component, and where it agrees as a whole those again."""
+    """Yield the sides of a pair that have a component, and `SIDE, matched` for these sides if it agrees as a whole."""
     for side, total in (("predicted", part.pred_total), ("gold", part.gold_total)):
         if total > 0:
             yield side

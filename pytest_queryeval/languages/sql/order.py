@@ -23,10 +23,10 @@ _LIMIT = re.compile(r"\b(?:limit|offset|fetch|top)\b", re.IGNORECASE)
 
 @lru_cache(maxsize=1024)
 def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: str) -> OrderPlan | None:
-    """Return the plan of a query whose answer has these columns and `row_count` rows.
+    """Return the plan for the order of a query whose answer has these columns and `row_count` rows. Cached.
 
-    None if its top level has neither ORDER BY nor LIMIT. Its queries have the text of gold, without its last clauses;
-    those that sqlglot writes are tried where the database does not run these.
+    None if its top level has neither ORDER BY nor LIMIT. The plan's queries are first gold's own text without its last
+    clauses; those that sqlglot writes are tried if the database does not run these.
     """
     statements = parse_query(query, dialect).statements
     clauses = read_clauses(query, statements.tokens)
@@ -57,7 +57,7 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
 
 
 def _text_queries(clauses: Clauses, plan: OrderPlan, columns: tuple[str, ...], row_count: int) -> Iterator[TieQuery]:
-    """Yield queries that show the rows that tie: the text of gold without its last clauses, and with a rank."""
+    """Yield queries that show the rows which tie, as text: gold without its last clauses, and with a rank."""
     if clauses.limited and clauses.offset is None:
         return
     places = (plan.offset, plan.offset + row_count) if clauses.limited else None
@@ -79,7 +79,7 @@ def _text_queries(clauses: Clauses, plan: OrderPlan, columns: tuple[str, ...], r
 
 
 def _text_tie_query(ranked: str, columns: Sequence[str], places: tuple[int, int] | None, *notes: str) -> TieQuery:
-    """Return a query that reads a ranked one by rank, as `_tie_query` does with a tree."""
+    """Return a query over a ranked query's text that sorts by rank, as `_tie_query` does with a tree."""
     renamed = "" if _has_names(columns) else f" ({', '.join([*_numbered(columns), RANK])})"
     condition = ""
     if places is not None:
@@ -115,7 +115,7 @@ def _plan_of_tree(tree: exp.Query, columns: tuple[str, ...], row_count: int, dia
 def _tree_queries(
     tree: exp.Query, plan: OrderPlan, columns: tuple[str, ...], row_count: int, dialect: str
 ) -> Iterator[TieQuery]:
-    """Yield queries that show the rows that tie: gold without its last clauses, and with a rank."""
+    """Yield queries that show the rows which tie, from the tree: gold without its last clauses, and with a rank."""
     order = tree.args.get("order")
     uncut = tree.copy()
     for clause in ("order", "limit", "offset"):
@@ -134,9 +134,9 @@ def _tree_queries(
 def _tie_query(
     ranked: exp.Query, columns: Sequence[str], places: tuple[int, int] | None, dialect: str, *notes: str
 ) -> TieQuery:
-    """Return a query that reads a ranked one by rank, given `places` only the rows that tie with one of these.
+    """Return a query over a ranked query that sorts by rank; with `places`, only rows that tie with these places.
 
-    The rows that tie with the one at place n, from 1, are those of the highest rank that is at most n.
+    The rows that tie with the row at place n, from 1, are those of the highest rank that is at most n.
     """
     rows = _selected_from(ranked, ROWS, () if _has_names(columns) else [*_numbered(columns), RANK])
     if places is not None:
@@ -150,13 +150,13 @@ def _tie_query(
 
 
 def _has_names(columns: Sequence[str]) -> bool:
-    """Return whether each column has a name of its own; else engines make up names or reject the query."""
+    """Return whether all columns have different names; otherwise engines make up names or reject the query."""
     names = [name.lower() for name in columns]
     return all(names) and len(set(names)) == len(names)
 
 
 def _selected_from(query: exp.Query, name: str, columns: Sequence[str] = ()) -> exp.Select:
-    """Return a query of all rows of another one, whose columns are renamed to `columns` if given."""
+    """Return a query of all rows of another query under a name, with its columns renamed to `columns` if given."""
     alias = exp.TableAlias(this=exp.to_identifier(name), columns=[exp.to_identifier(column) for column in columns])
     all_columns = exp.Column(this=exp.Star(), table=exp.to_identifier(name))
     return exp.select(all_columns).from_(name).with_(alias, as_=query)
@@ -174,8 +174,8 @@ def _rank(keys: Sequence[exp.Expression]) -> exp.Expr:
 def _ranked(uncut: exp.Query, order: exp.Expression) -> Iterator[exp.Select]:
     """Yield `uncut` with the rank of its sort keys as last column; nothing for DISTINCT and set operations.
 
-    A name within a sort expression is a column of the tables first, and an alias only where there is no such column:
-    the second query, if it differs, reads it so.
+    A name within a sort expression is a column of the tables first, and an alias only if there is no such column: the
+    second query, if it differs, reads it as an alias.
     """
     if not isinstance(uncut, exp.Select) or uncut.args.get("distinct"):
         return
@@ -189,7 +189,7 @@ def _ranked(uncut: exp.Query, order: exp.Expression) -> Iterator[exp.Select]:
 def _ranked_by_columns(
     uncut: exp.Query, order: exp.Expression, keys: Sequence[int], names: Sequence[str]
 ) -> exp.Select:
-    """Return `uncut` with the rank of its sort keys, which are these of its columns."""
+    """Return `uncut` with the rank of its sort keys, which are its columns at the places `keys`."""
     by_columns = [
         exp.Ordered(**{**key.copy().args, "this": exp.column(names[place])})
         for key, place in zip(order.expressions, keys, strict=True)
@@ -198,9 +198,10 @@ def _ranked_by_columns(
 
 
 def expanded(key: exp.Expression, select: exp.Select, *, inner: bool) -> exp.Expression | None:
-    """Return a sort key with its position or alias replaced by the selected expression, as a window cannot use them.
+    """Return a copy of a sort key in which the selected expression replaces its position or alias.
 
-    With `inner` aliases within an expression are replaced too. None if the position is of no known column.
+    Windows cannot use positions and aliases. With `inner`, aliases within an expression are replaced too. None if the
+    position is of no known column.
     """
     key = key.copy()
     core = key  # without direction, collation and parentheses
@@ -221,7 +222,7 @@ def expanded(key: exp.Expression, select: exp.Select, *, inner: bool) -> exp.Exp
 
 
 def _selected_keys(query: exp.Query, order: exp.Expression, columns: Sequence[str]) -> tuple[int, ...] | None:
-    """Return the output column of each sort key, from 0; None if some key is not selected."""
+    """Return the output column of each sort key, from 0; None if a key is not selected."""
     names = [name.lower() for name in columns]
     places = []
     for key in order.expressions:
@@ -247,7 +248,7 @@ def _output_column(key: exp.Expression, query: exp.Query, names: Sequence[str]) 
 def sort_key_query(query: str, columns: tuple[str, ...], dialect: str) -> TieQuery | None:
     """Return a query of the sort keys alone, for all rows that LIMIT chooses from.
 
-    None without ORDER BY, and where a key cannot be selected or the query cannot be parsed.
+    None without ORDER BY, if a key cannot be selected, or if the query cannot be parsed.
     """
     tree = parse_query(query, dialect).whole_tree
     order = tree.args.get("order") if isinstance(tree, exp.Query) else None

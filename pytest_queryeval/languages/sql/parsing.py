@@ -70,9 +70,9 @@ class UnreadableError(Exception):
 
 
 class Statements(NamedTuple):
-    """The tokens and the statements of a text; neither where it cannot be tokenized or takes too long.
+    """The tokens and the statements of a text; both are empty if it cannot be tokenized or would take too long.
 
-    `error` is what the parser raised, also where there are tokens.
+    `error` is what the parser raised, also if there are tokens.
     """
 
     tokens: list[Token]
@@ -81,14 +81,14 @@ class Statements(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The tree of a query, None if the text holds none; `problem` says why it cannot be read as a whole."""
+    """The tree of a query, None if the text contains none; `problem` says why it cannot be read as a whole."""
 
     tree: exp.Expr | None
     problem: str = ""
 
 
 def read_statements(text: str, dialect: str) -> Statements:
-    """Parse a text strictly, within the budgets of `check_budgets`."""
+    """Parse a text strictly, within the budgets of `check_budgets`; errors are returned in the result."""
     tokens: list[Token] = []
     try:
         with without_warnings():
@@ -103,7 +103,10 @@ def read_statements(text: str, dialect: str) -> Statements:
 
 
 def positioned_tree(statements: Statements, text: str, dialect: str) -> exp.Expr | None:
-    """Return the first statement of a text that was parsed, in a tree whose nodes know their positions in the text."""
+    """Return the first statement of a text that was parsed, as a tree whose nodes know their positions in the text.
+
+    None if there is no statement.
+    """
     with without_warnings():
         trees = _dialect(dialect).parser(error_level=ErrorLevel.IMMEDIATE).parse(statements.tokens, text)
     return trees[0] if trees else None
@@ -116,7 +119,9 @@ def changes_data(statements: Statements) -> bool:
 
 
 def split_prose(query: str, dialect: str) -> tuple[str, str]:
-    """Return a query and the prose behind it: text that follows its semicolon and is no statement, or sentences.
+    """Return a query and the prose behind it; the prose is empty if there is none.
+
+    Prose is text that follows the query's semicolon and is no statement, or sentences.
 
     >>> split_prose("SELECT 1; This is one row", ""), split_prose("SELECT 1; DROP TABLE t", "")
     (('SELECT 1', 'This is one row'), ('SELECT 1; DROP TABLE t', ''))
@@ -139,7 +144,7 @@ def are_queries(statements: Statements) -> bool:
 
 
 def read_query(text: str, dialect: str, statements: Statements) -> Tree:
-    """Return the tree of the one query in a text, or of what can be read of it."""
+    """Return the tree of the query in a text, or of the part of it that can be read, with the problem."""
     trees, problem = statements.trees, ""
     if statements.error is not None:
         problem = _reason(statements.error)
@@ -159,7 +164,7 @@ def read_query(text: str, dialect: str, statements: Statements) -> Tree:
 
 
 def _read_partially(text: str, dialect: str, tokens: list[Token]) -> list[exp.Expr]:
-    """Return the statements with a placeholder wherever a required part is missing."""
+    """Return the statements of a text, with a placeholder wherever a required part is missing."""
     with without_warnings():
         trees = _dialect(dialect).parser(error_level=ErrorLevel.IGNORE).parse(tokens, text)
     for tree in trees:
@@ -171,10 +176,10 @@ def _read_partially(text: str, dialect: str, tokens: list[Token]) -> list[exp.Ex
 
 
 def _statements_of(trees: Iterable[exp.Expr | None]) -> list[exp.Expr]:
-    """Return the statements among the trees of a text; what stands between semicolons may be a comment, or nothing.
+    """Return the statements among the trees of a text, without comments and empty texts between semicolons.
 
-    Nodes no longer know their positions in the text, and have no empty lists of comments: with both, a tree takes three
-    times as long to copy.
+    Nodes lose their positions in the text, and empty lists of comments: with both, a tree takes three times as long to
+    copy.
     """
     statements = [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     for statement in statements:
@@ -189,7 +194,7 @@ _dialect = lru_cache(maxsize=64)(Dialect.get_or_raise)
 
 
 def has_detached_alias(text: str, dialect: str, tokens: Sequence[Token]) -> bool:
-    """Return whether a blank line comes between an alias without AS and what it names: text that follows a query."""
+    """Return whether a blank line separates an alias without AS from what it names: then it is text after a query."""
     ends = _LITERALS_AND_ENDS | _dialect(dialect).parser_class.ID_VAR_TOKENS
     return any(
         after.token_type is TokenType.VAR
@@ -200,7 +205,7 @@ def has_detached_alias(text: str, dialect: str, tokens: Sequence[Token]) -> bool
 
 
 def _misplaced(tokens: Sequence[Token], dialect: str) -> str:
-    """Describe what only the parser accepts: clauses in another order, a list without an item."""
+    """Return the problem that only the parser accepts: clauses in a wrong order, a list without an item; else empty."""
     open_clauses: list[tuple[int, str]] = [(0, "")]  # the last one within each open bracket
     for place, token in enumerate(tokens):
         kind, (last, name) = token.token_type, open_clauses[-1]
@@ -227,7 +232,10 @@ def _place_of(token: Token) -> str:
 
 
 def _clause(tokens: Sequence[Token], place: int) -> int | None:
-    """Return the place in `_CLAUSES` of the clause that begins here; None in a hint: `USE INDEX FOR ORDER BY (i)`."""
+    """Return the place in `_CLAUSES` of the clause that begins at a token; None if none does.
+
+    `USE INDEX FOR ORDER BY (i)` is a hint and no clause.
+    """
     kind = tokens[place].token_type
     if kind not in _CLAUSES or (place and tokens[place - 1].token_type is TokenType.FOR):
         return None
@@ -251,7 +259,7 @@ def _misses_item(tokens: Sequence[Token], comma: int, dialect: str) -> bool:
 
 
 def check_budgets(tokens: Sequence[Token]) -> None:
-    """Raise `UnreadableError` for what the parser would recurse into, or read again, too often."""
+    """Raise `UnreadableError` for tokens that the parser would recurse into, or read again, too often."""
     kinds = [token.token_type for token in tokens]
     count = Counter(kinds)
     if count[TokenType.L_BRACKET] > MAX_SUBSCRIPTS:
@@ -288,7 +296,7 @@ def _check(nesting: int, open_joins: int, laterals: int) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the message of the parser, without its excerpt of the text and its colours."""
+    """Return the message of a parser's error, without its excerpt of the text and its colours."""
     match error:
         case UnreadableError():
             return str(error)

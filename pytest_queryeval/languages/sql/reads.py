@@ -48,7 +48,10 @@ _UNNESTING = (exp.Unnest, exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.Inl
 
 
 class Read(NamedTuple):
-    """A table, a table function or a column that a query reads at a place; of a table, which of its rows."""
+    """A table, a table function or a column that a query reads at a place.
+
+    For a table, also the conditions on its rows.
+    """
 
     form: Form
     """`joined` are columns that USING or NATURAL compares, `all` those that `*` or a row stands for,
@@ -65,7 +68,7 @@ class Read(NamedTuple):
 
 
 class Reads(NamedTuple):
-    """What a query reads, and what of it cannot be resolved."""
+    """All that a query reads, and the parts of it that cannot be resolved."""
 
     reads: tuple[Read, ...]
     problems: tuple[str, ...] = ()
@@ -79,7 +82,7 @@ class Reads(NamedTuple):
 
 
 class Views(NamedTuple):
-    """What databases know of names besides tables: queries of views by name, and functions that they define."""
+    """What a database knows of names besides tables: the queries of views by name, and its own functions."""
 
     queries: Mapping[TableName, exp.Query | None] = {}
     """None for a view whose definition cannot be read."""
@@ -90,7 +93,7 @@ NO_VIEWS = Views()
 
 
 def name_key(name: str, dialect: str, *, quoted: bool, is_table: bool = False) -> str:
-    """Return a name as databases compare it: they fold ASCII letters only.
+    """Return a name as the dialect's databases compare it: they fold ASCII letters only.
 
     >>> name_key("Orders", "postgres", quoted=False), name_key("Orders", "postgres", quoted=True)
     ('orders', 'Orders')
@@ -113,7 +116,10 @@ def folded(name: str) -> str:
 
 
 def table_name(parts: Iterable[tuple[str, bool]], dialect: str) -> TableName:
-    """Return the name of a table by its parts, each with whether it is quoted, without the default schema."""
+    """Return the name of a table as databases compare it, without the default schema.
+
+    `parts` are the parts of the name, with whether they are quoted.
+    """
     keys = tuple(name_key(name, dialect, quoted=quoted, is_table=True) for name, quoted in parts)
     return _without_default(keys, dialect)
 
@@ -123,7 +129,7 @@ def _without_default(name: TableName, dialect: str) -> TableName:
 
 
 def view_queries(ddl: str, dialect: str) -> dict[TableName, exp.Query | None]:
-    """Return the queries of the views that a script of `script_of` makes, by name."""
+    """Return by name the queries of the views that a script of `script_of` makes; None for an unreadable definition."""
     queries: dict[TableName, exp.Query | None] = {}
     for text in filter(_VIEW.search, ddl.split(";\n\n")):
         for statement in parse_query(text, dialect).statements.trees or [exp.Create(this=_view_name(text, dialect))]:
@@ -137,7 +143,7 @@ def view_queries(ddl: str, dialect: str) -> dict[TableName, exp.Query | None]:
 def listed_views(views: Iterable[tuple[str, str, str]], dialect: str) -> dict[TableName, exp.Query | None]:
     """Return the queries of views by name, from their schemas, names and definitions.
 
-    What is in the schema of a view needs no schema in its definition.
+    None for an unreadable definition. Tables in the schema of a view need no schema in its definition.
     """
     queries: dict[TableName, exp.Query | None] = {}
     for schema, name, definition in views:
@@ -163,7 +169,10 @@ def what_is_read(
     views: Views = NO_VIEWS,
     is_listed: Callable[[TableName], bool] = lambda _: True,
 ) -> Reads:
-    """Return what a query reads; a view that `is_listed` is a table, another one stands for what its query reads.
+    """Return what a query reads.
+
+    A view that `is_listed` counts as a table; any other view is replaced by what its query reads. `is_whole` is false
+    if the query cannot be parsed.
 
     >>> schema = Schema(tables={"orders": ("id", "price"), "users": ("id", "name")})
     >>> [(*read.table, read.column) for read in what_is_read("SELECT name FROM users", "", schema).reads]
@@ -196,7 +205,7 @@ def _parts(table: exp.Table) -> list[tuple[str, bool]]:
 
 @dataclass(eq=False)
 class _Item:
-    """An item of FROM. `table` is its table; None for a query or a function, whose columns read nothing themselves."""
+    """An item of FROM. `table` is None for a query or a function, whose columns read nothing themselves."""
 
     alias: str
     columns: Mapping[str, str] | None
@@ -209,13 +218,13 @@ class _Item:
     """Where in `reads` its table is."""
 
     def column(self, name: str) -> str:
-        """Return the name that a column has in the table."""
+        """Return the name that a column of the query has in the table."""
         return (self.columns or {}).get(name, name)
 
 
 @dataclass(eq=False)
 class _Scope:
-    """What names refer to within a SELECT, or behind a query of WITH, and around it."""
+    """The names that can be used within a SELECT, or behind a query of WITH, and around it."""
 
     outer: _Scope | None = None
     items: list[_Item] = field(default_factory=list)
@@ -226,7 +235,7 @@ class _Scope:
     """Those of WITH, which shadow others and tables."""
 
     def outward(self) -> Iterator[_Scope]:
-        """Yield this scope and those around it."""
+        """Yield this scope and the scopes around it, the innermost first."""
         scope: _Scope | None = self
         while scope is not None:
             yield scope
@@ -234,7 +243,10 @@ class _Scope:
 
 
 class _Query(NamedTuple):
-    """A query of WITH, with what it can name; a recursive one names itself elsewhere than in its first operand."""
+    """A query of WITH, with the scope of names that it can use.
+
+    A recursive query names itself elsewhere than in its first operand.
+    """
 
     key: str
     node: exp.CTE
@@ -247,7 +259,7 @@ _Owners: TypeAlias = "list[tuple[_Item, str]]"
 
 @dataclass
 class _Reader:
-    """Collects what a query reads."""
+    """Collects in `reads` what a query reads, in `problems` and `unknown` what cannot be resolved."""
 
     text: str
     dialect: str
@@ -262,21 +274,21 @@ class _Reader:
     _open_views: list[tuple[TableName, str]] = field(default_factory=list)  # with the place of the outermost one
 
     def add(self, form: Form, table: TableName, column: str = "", place: str = "") -> None:
-        """Add something that is read."""
+        """Add a table, function or column that is read, at a place or in the view that is being read."""
         view = ""
         if self._open_views:
             place, view = self._open_views[0][1], ".".join(self._open_views[-1][0])
         self.reads.append(Read(form, table, column, place, view))
 
     def _add_column(self, form: Form, item: _Item, column: str, place: str) -> None:
-        """Add a column of an item of FROM that is a table; without a place of its own, it has that of the item."""
+        """Add a column of an item of FROM if the item is a table; without a place, it gets that of the item."""
         if item.table is not None:
             self.add(form, item.table, column, place or item.place)
 
     def query(self, node: exp.Expr | None, scope: _Scope, itself: _Query | None = None) -> Sequence[str] | None:
         """Read a query, and return the names of its columns in lower case; None if they are not known.
 
-        `itself` is the recursive query of WITH that it is.
+        `itself` is the recursive query of WITH whose body this is.
         """
         if not isinstance(node, _QUERIES):
             self._problem(f"{'nothing' if node is None else node.key.upper()} instead of a query")
@@ -296,7 +308,10 @@ class _Reader:
         return self._operation(node, scope, itself)
 
     def _operation(self, node: exp.Expr, scope: _Scope, itself: _Query | None) -> Sequence[str] | None:
-        """Read a set operation, or a query in brackets."""
+        """Read a set operation or a query in brackets, and return the names of its columns.
+
+        None if they are not known.
+        """
         if not isinstance(node, exp.SetOperation):
             outputs = self.query(node.this, scope, itself)
         else:
@@ -314,7 +329,7 @@ class _Reader:
         return None if node.args.get("pivots") or node.args.get("sample") else outputs
 
     def _with(self, node: exp.Expr, scope: _Scope) -> _Scope:
-        """Return the scope behind the WITH of a query."""
+        """Return the scope behind the WITH of a query; the scope itself without WITH."""
         clause = node.args.get("with_")
         if clause is None:
             return scope
@@ -350,7 +365,7 @@ class _Reader:
         return self._names_of(select, scope)
 
     def _names_of(self, select: exp.Select, scope: _Scope) -> list[str] | None:
-        """Return the names of the columns of a SELECT; None where the database chooses them."""
+        """Return the names of the columns of a SELECT; None if the database chooses some of them."""
         names: list[str] = []
         for item in select.expressions:
             star = item.this if isinstance(item, exp.Column) else item
@@ -379,7 +394,7 @@ class _Reader:
             self._walk_but(join, ("this", "using"), scope)
 
     def _shared(self, left: Collection[_Item], right: Collection[_Item]) -> Collection[str]:
-        """Return the columns that NATURAL may compare."""
+        """Return the columns that NATURAL may compare; items with unknown columns add a read of all and a problem."""
         sides = [{name for item in side for name in item.columns or ()} for side in (left, right)]
         unknown = [item for item in (*left, *right) if item.columns is None]
         for item in unknown:
@@ -389,7 +404,7 @@ class _Reader:
         return sorted(sides[0] | sides[1] if unknown else sides[0] & sides[1])
 
     def _from_item(self, node: exp.Expr, scope: _Scope) -> None:
-        """Read an item of FROM, and add it to the scope."""
+        """Read an item of FROM with its joins, and add it to the scope."""
         if isinstance(node, exp.Final):
             node = node.this
         first = len(scope.items)
@@ -426,7 +441,7 @@ class _Reader:
         return None
 
     def _add_item(self, node: exp.Expr, names: Sequence[str] | None, scope: _Scope, name: str = "") -> _Item:
-        """Add to the items of FROM one with columns of these names, and with this name unless it has an alias."""
+        """Add an item with columns of these names to the scope, and return it; `name` is its name without an alias."""
         alias = node.args.get("alias")
         identifier = alias.this if isinstance(alias, exp.TableAlias) else alias
         key = self._key(identifier, is_table=True) if isinstance(identifier, exp.Identifier) else ""
@@ -435,7 +450,7 @@ class _Reader:
         return scope.items[-1]
 
     def _function(self, node: exp.Expr, scope: _Scope) -> None:
-        """Read a table function; one that only takes a value apart is none."""
+        """Read a table function; a function that only takes a value apart counts only by its arguments."""
         if not isinstance(node, _UNNESTING):
             start = node.meta.get("start")
             written = "" if start is None or self._open_views else self.text[start : node.meta["end"] + 1]
@@ -479,7 +494,7 @@ class _Reader:
             self._open_views.pop()
 
     def _outputs_of(self, query: _Query) -> Sequence[str] | None:
-        """Read a query of WITH at its first use, and return the names of its columns."""
+        """Read a query of WITH at its first use, and return the names of its columns; None if they are not known."""
         key = id(query.node)
         if key not in self._outputs:
             self._outputs[key] = None
@@ -489,12 +504,12 @@ class _Reader:
         return self._outputs[key]
 
     def _walk_but(self, node: exp.Expr, names: Collection[str], scope: _Scope) -> None:
-        """Read the parts of a node but those of some names."""
+        """Read the arguments of a node except those of these names."""
         self._walk([value for name, value in node.args.items() if name not in names], scope)
 
     @singledispatchmethod
     def _walk(self, value: object, scope: _Scope) -> None:
-        """Read an expression, or all in a list; anything else reads nothing."""
+        """Read an expression, or all expressions in a list; other values read nothing."""
 
     @_walk.register
     def _all_in(self, values: list, scope: _Scope) -> None:  # type: ignore[type-arg]  # a class to register
@@ -516,7 +531,7 @@ class _Reader:
 
     @_walk.register
     def _by_position(self, node: exp.PositionalColumn | exp.Parameter, scope: _Scope) -> None:
-        """Read `#2` of DuckDB or `$2` of Snowflake; other parameters are values."""
+        """Read all columns for `#2` of DuckDB or `$2` of Snowflake; other parameters are values."""
         if isinstance(node, exp.PositionalColumn) or self.dialect == "snowflake":
             self._read_rows(scope.items, node)
 
@@ -552,7 +567,7 @@ class _Reader:
 
     @_walk.register
     def _lambda(self, node: exp.Lambda, scope: _Scope) -> None:
-        """Read a lambda, or what the parser takes for one: a field of JSON, as in `max(data -> 'key')`."""
+        """Read a lambda, or a field of JSON that the parser takes for one, as in `max(data -> 'key')`."""
         for name in node.expressions if self.dialect in _JSON_ARROWS else ():
             behind = self.text[name.meta.get("end", len(self.text)) + 1 :].lstrip()
             if self._open_views or behind[:1] not in (":", ","):  # `lambda x, y: x + y`
@@ -561,7 +576,7 @@ class _Reader:
 
     @_walk.register
     def _sort_key(self, node: exp.Ordered, scope: _Scope) -> None:
-        """Read a key of ORDER BY, unless it is a selected expression, which is read there."""
+        """Read a key of ORDER BY, unless it is a selected expression, which is read in the SELECT list."""
         key, clause = node.this, node.parent
         is_name = isinstance(key, exp.Column) and not key.table and isinstance(key.this, exp.Identifier)
         is_of_select = isinstance(clause, exp.Order) and isinstance(clause.parent, exp.Select)
@@ -582,7 +597,7 @@ class _Reader:
 
     @_walk.register
     def _word(self, word: exp.Var | exp.Identifier, scope: _Scope) -> None:
-        """Read a name that the parser takes for a word, such as the unit of a function, and databases for a column."""
+        """Read a name that the parser takes for a word, such as the unit of a function, but databases for a column."""
         if not isinstance(word.parent, exp.PropertyEQ | exp.Kwarg | exp.Alias | exp.TableAlias):
             owners = self._find(folded(word.name), scope)[0]
             self._add_columns([(item, name) for item, name in owners if item.columns and name != ALL], word)
@@ -614,7 +629,7 @@ class _Reader:
         self.add("unknown", sources[0] if len(sources) == 1 else ("?",), self._key(name), self._place_of(name))
 
     def _resolved(self, column: exp.Column, scope: _Scope) -> tuple[_Owners, bool]:
-        """Return the columns that a name may stand for, and whether it stands for something."""
+        """Return the columns that a name may stand for, and whether it is known to stand for something."""
         parts, keys = column.parts, self._qualifiers(column)
         if not keys:
             return self._find(folded(column.name), scope, self._key(column.this))
@@ -634,11 +649,11 @@ class _Reader:
         return owners, is_known
 
     def _items(self, qualifiers: list[str], scope: _Scope) -> list[_Item]:
-        """Return the items that a name before a column refers to, of the nearest SELECT that has such items."""
+        """Return the items that a name before a column refers to, in the nearest SELECT that has such items."""
         return next(self._items_outward(qualifiers, scope), [])
 
     def _items_outward(self, qualifiers: list[str], scope: _Scope) -> Iterator[list[_Item]]:
-        """Yield the items that a name before a column may refer to, of each SELECT that has such items."""
+        """Yield the items that a name before a column may refer to, for each SELECT outward that has such items."""
         name = _without_default(tuple(qualifiers), self.dialect)
         for level in scope.outward() if qualifiers else ():
             items = [item for item in level.items if item.alias == qualifiers[-1]]
@@ -648,18 +663,21 @@ class _Reader:
                 yield items
 
     def _fields_before(self, name: str, scope: _Scope, items: list[_Item]) -> _Owners:
-        """Return the columns of a name whose fields databases prefer to a table further out of the same name."""
+        """Return the columns whose fields databases prefer to a table of the same name further out."""
         inside = takewhile(lambda level: not any(item in items for item in level.items), scope.outward())
         nearer = [item for level in inside for item in level.items if name in (item.columns or ())]
         return [(item, item.column(name)) for item in nearer] if items and self.dialect != "sqlite" else []
 
     def _find_in(self, items: Iterable[_Item], name: str) -> _Owners:
-        """Return the column of this name of each item that may have it."""
+        """Return the column of this name for each item that may have it."""
         hidden = name in HIDDEN_COLUMNS.get(self.dialect, ())
         return [(item, item.column(name)) for item in items if item.columns is None or name in item.columns or hidden]
 
     def _find(self, name: str, scope: _Scope, key: str = "") -> tuple[_Owners, bool]:
-        """Return the columns that a name without a table may stand for, and whether it stands for something."""
+        """Return the columns that a name without a table may stand for, and whether it is known to stand for something.
+
+        `key` is the name as databases compare it, if that differs; parameters, aliases and rows are compared by it.
+        """
         owners: _Owners = []
         is_known = False
         keys = {key or name, name}
@@ -697,7 +715,7 @@ class _Reader:
             self._read_rows([item], star, {*self._left_out(star, item), *only})
 
     def _left_out(self, star: exp.Star, item: _Item) -> set[str]:
-        """Return the columns of an item of FROM that EXCLUDE or EXCEPT leaves out."""
+        """Return the columns of an item of FROM that EXCLUDE or EXCEPT of a star leaves out."""
         return {
             folded(column.name)
             for column in star.args.get("except_") or ()
@@ -706,7 +724,7 @@ class _Reader:
 
     @_walk.register
     def _covered(self, columns: exp.Columns, scope: _Scope) -> None:
-        """Read what COLUMNS() covers: by a plain pattern the columns that match it, else all."""
+        """Read the columns that COLUMNS() covers: those that match a plain pattern, otherwise all."""
         pattern = columns.this
         if isinstance(pattern, exp.Star):
             self._star(pattern, scope.items, scope)
@@ -717,7 +735,7 @@ class _Reader:
         self._read_rows(scope.items, columns, left_out)
 
     def _read_rows(self, items: Iterable[_Item], node: exp.Expr, left_out: Collection[str] = ()) -> None:
-        """Add all columns of items, but for some."""
+        """Add all columns of items, except those left out."""
         place = self._place_of(node)
         for item in items:
             for name, column in ({ALL: ALL} if item.columns is None else item.columns).items():
@@ -725,7 +743,7 @@ class _Reader:
                     self._add_column("all", item, column, place)
 
     def _add_filters(self, select: exp.Select, scope: _Scope) -> None:
-        """Add to the tables of a SELECT the conditions that hold for all of their rows."""
+        """Add to the reads of a SELECT's tables the conditions that hold for all of their rows."""
         here = _Scope(None, scope.items)
         for term in _conditions(select):
             sides = (term.this.unnest(), term.expression.unnest()) if isinstance(term, exp.EQ) else ()
@@ -743,7 +761,7 @@ class _Reader:
                     self.reads[item.read] = read._replace(filters=read.filters | {(name, *constant)})
 
     def _prefers_alias(self, column: exp.Column, scope: _Scope) -> bool:
-        """Return whether a name may stand for another selected expression, as ClickHouse reads it before columns."""
+        """Return whether a name may stand for a selected expression, which ClickHouse prefers to columns."""
         if column.table or self.dialect not in ("", "clickhouse"):
             return False
         selected = scope.aliases.get(name_key(column.name, self.dialect, quoted=False))
@@ -754,7 +772,7 @@ class _Reader:
         return name_key(identifier.name, self.dialect, quoted=quoted, is_table=is_table)
 
     def _qualifiers(self, column: exp.Column) -> list[str]:
-        """Return the names before that of a column."""
+        """Return the names before that of a column, as databases compare them."""
         return [self._key(part, is_table=True) for part in column.parts[:-1]]
 
     def _place_of(self, node: exp.Expr) -> str:
@@ -766,7 +784,7 @@ class _Reader:
 
 
 def _renamed(names: Sequence[str] | None, node: exp.Expr) -> Sequence[str] | None:
-    """Return the names of the columns of a query after the alias of a node renamed the first of them."""
+    """Return the names of a query's columns, of which the alias of a node may rename the first; None if not known."""
     renamed = [*map(folded, node.alias_column_names)]
     return [*renamed, *(names or ())[len(renamed) :]] if renamed else names
 
@@ -783,12 +801,12 @@ def _queries_in(value: object) -> Iterator[exp.Expr]:
 
 
 def _is_joined(node: exp.Expr) -> bool:
-    """Return whether an item of FROM is brackets with tables that are joined, and not with a query."""
+    """Return whether an item of FROM is brackets around joined tables, and not around a query."""
     return isinstance(node, exp.Subquery) and not isinstance(node.unnest(), _QUERIES)
 
 
 def _conditions(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield the conditions that each hold for all rows of a SELECT: terms of its WHERE and of its inner joins."""
+    """Yield the conditions that hold for all rows of a SELECT: terms of its WHERE and of its inner joins."""
     nodes = [select, *(from_.this for from_ in [select.args.get("from_")] if from_ is not None)]
     while _is_joined(nodes[-1]):
         nodes.append(nodes[-1].this)
@@ -804,7 +822,7 @@ def _conditions(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _constant(node: exp.Expr) -> tuple[str, bool] | None:
-    """Return the text of a constant, and whether it is a text; None for another expression."""
+    """Return the text of a constant, and whether it is quoted text; None for any other expression."""
     match node:
         case exp.Literal():
             return str(node.this), bool(node.is_string)

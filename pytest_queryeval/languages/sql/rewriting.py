@@ -51,7 +51,9 @@ def clock_reading(tree: exp.Expr, dialect: str) -> str:
 
 
 def first_call(tree: exp.Expr, dialect: str, names: Collection[str]) -> str:
-    """Return the first call in a query of a function with one of these names, such as `RANDOM`; empty for none.
+    """Return the first call in a query of a function with one of these names, such as `RANDOM`.
+
+    Empty if there is none.
 
     >>> from sqlglot import parse_one
     >>> first_call(parse_one("SELECT name FROM singer ORDER BY random() LIMIT 1", dialect="sqlite"), "sqlite", RANDOM)
@@ -65,14 +67,16 @@ def first_call(tree: exp.Expr, dialect: str, names: Collection[str]) -> str:
 
 
 def _is_text(node: exp.Expr) -> bool:
-    """Return whether a node is a text, or a name in double quotes, which SQLite takes for a text."""
+    """Return whether a node is a text, or a name in double quotes, which SQLite may take for a text."""
     if isinstance(node, exp.Column):
         return not node.table and isinstance(node.this, exp.Identifier) and bool(node.this.args.get("quoted"))
     return isinstance(node, exp.Literal) and node.is_string
 
 
 def with_empty_tables(tree: exp.Expr, dialect: str) -> str | None:
-    """Return the query with `SELECT * FROM table WHERE 1 = 0` instead of every table; None if that cannot be done.
+    """Return the query with `SELECT * FROM table WHERE 1 = 0` instead of every table.
+
+    None if it reads no table, or a function that returns rows.
 
     >>> from sqlglot import parse_one
     >>> with_empty_tables(parse_one("SELECT count(*) FROM singer AS s"), "sqlite")
@@ -91,7 +95,7 @@ def with_empty_tables(tree: exp.Expr, dialect: str) -> str | None:
 
 
 def canonical_text(tree: exp.Expr, dialect: str) -> str:
-    """Return a query in one layout, without comments, its names in lower case unless they are quoted."""
+    """Return a query in one layout, without comments, and with its unquoted names in lower case."""
     tree = tree.copy()
     for name in tree.find_all(exp.Identifier):
         if not name.args.get("quoted"):
@@ -110,11 +114,11 @@ def tables_in(tree: exp.Expr) -> list[exp.Table]:
 
 
 def tree_features(tree: exp.Expr) -> Iterator[str]:
-    """Yield the features of a query, each as often as it has them.
+    """Yield the features of a query, each as often as it occurs.
 
-    A comma in FROM is a join, a query of WITH is nested, the arms of a set operation are not. A function with OVER is
-    a window, not an aggregate. ORDER BY counts for a query, not within OVER or an aggregate; DISTINCT within an
-    aggregate does.
+    A comma in FROM is a join, a query of WITH is nested, the arms of a set operation are not. A function with OVER is a
+    window, not an aggregate. ORDER BY counts for a query, not within OVER or an aggregate; DISTINCT within an aggregate
+    does count.
     """
     for node in tree.walk():
         match node:
@@ -139,7 +143,7 @@ def count_common_queries(tree: exp.Expr) -> int:
 
 
 def _outside(node: exp.Expr, *outer_types: type[exp.Expr]) -> exp.Expr | None:
-    """Return the nearest node around one that is of another type than these; None at the root."""
+    """Return the nearest node around a node that is of none of these types; None at the root."""
     parent = node.parent
     while isinstance(parent, outer_types):
         parent = parent.parent

@@ -37,7 +37,7 @@ Column: TypeAlias = tuple[TableName, str]
 
 
 class Recorded(NamedTuple):
-    """A column that a database saw a query read: of a table, in the definition of a view if that is not empty."""
+    """A column of a table that a database saw a query read, and the view in whose definition, if any."""
 
     table: TableName
     column: str
@@ -45,12 +45,12 @@ class Recorded(NamedTuple):
 
 
 class UnresolvedError(Exception):
-    """It cannot be told what a query reads; the message says why."""
+    """It cannot be decided what a query reads; the message says why."""
 
 
 @dataclass(frozen=True)
 class ScopeRules:
-    """A scope with its names as a dialect folds them."""
+    """The rules of a scope, with names as a dialect compares them; answers whether reads are inside."""
 
     scope: Scope
     dialect: str
@@ -69,7 +69,7 @@ class ScopeRules:
 
     @cached_property
     def _denied(self) -> Sequence[tuple[TableName, str]]:
-        """Denied columns, in lower case, with their table; without one for all tables."""
+        """Denied columns in lower case, with their table, or () for a column that is denied in all tables."""
         denied = []
         for name in self.scope.deny:
             *table, (column, _) = _parts(name)
@@ -81,11 +81,14 @@ class ScopeRules:
         return {self._table_name(table): conditions for table, conditions in self.scope.where.items()}
 
     def lists(self, table: TableName) -> bool:
-        """Return whether the scope names a table, or a view, under `tables`."""
+        """Return whether the scope names a table, a function or a view under `tables`."""
         return any(_matches(table, name) for name in self._tables or ())
 
     def breaches(self, reads: Iterable[Read]) -> Iterator[str]:
-        """Yield what of the reads is outside; raise `UnresolvedError` where that depends on unknown columns."""
+        """Yield a message for each read that is outside, without repetition.
+
+        Raises `UnresolvedError` if that depends on columns that are not known.
+        """
         seen: set[tuple[object, ...]] = set()
         for read in reads:
             for key, message in self._breaches_of(read) if read.form != "unknown" else ():
@@ -159,7 +162,10 @@ class ScopeRules:
         return read.column in allowed
 
     def unknown_names(self) -> Iterator[str]:
-        """Yield a message for each name that the source does not have; none where its tables are not known."""
+        """Yield a message for each name in the scope that the source does not have.
+
+        Nothing if its tables are not known.
+        """
         tables = self.schema.tables
         if not tables:
             return
@@ -196,10 +202,10 @@ class ScopeRules:
 def scope_breaches(
     query: str, rules: ScopeRules, views: Views, record: Sequence[Recorded] | None = None, *, has_run: bool = True
 ) -> list[str]:
-    """Return what a query reads outside of a scope, each in a sentence without a subject.
+    """Return a phrase, without a subject, for each read of a query that is outside of a scope.
 
-    `record` is what the database saw it read, if it tells. Raise `UnresolvedError` for a query that ran, and of which
-    it cannot be told what it reads.
+    `record` is what the database saw the query read, if it reports that. Raises `UnresolvedError` for a query that ran
+    (`has_run`) if it cannot be decided what it reads.
     """
     reads = what_is_read(query, rules.dialect, rules.schema, views, rules.lists)
     if record is not None:
@@ -212,10 +218,10 @@ def scope_breaches(
 
 
 def with_record(reads: Reads, record: Sequence[Recorded], views: Views, rules: ScopeRules, query: str) -> Reads:
-    """Return what a query reads by what the database recorded; tables, USING and NATURAL are those of its text.
+    """Return the reads of a query with columns from the database's record.
 
-    What it records in the definition of a view that is listed does not count, unless the text has a query of the same
-    name: to SQLite, queries of WITH are views.
+    Tables, USING and NATURAL stay as in its text. Records from the definition of a listed view do not count, unless the
+    text has a query of the same name: to SQLite, queries of WITH are views.
     """
     names = {folded(name[-1]) for name in views.queries}
     hides = any(map(rules.lists, views.queries))
@@ -252,7 +258,9 @@ def _unknown_columns(read: Read) -> UnresolvedError:
 
 
 def is_same(constant: Constant, text: str, is_text: bool) -> bool:
-    """Return whether a constant of a query is the one of a scope.
+    """Return whether a constant in a query is the constant of a scope.
+
+    `text` and `is_text` are the constant's text in the query, and whether it is quoted.
 
     >>> is_same(7, "7", False), is_same(7, "7", True), is_same("a", "a", True), is_same("07", "7", False)
     (True, True, True, False)
@@ -268,14 +276,14 @@ def is_same(constant: Constant, text: str, is_text: bool) -> bool:
 
 
 def shown_constant(constant: Constant) -> str:
-    """Return a constant as SQL has it."""
+    """Return a constant as SQL writes it."""
     if isinstance(constant, bool):
         return str(constant).lower()
     return "'" + constant.replace("'", "''") + "'" if isinstance(constant, str) else str(constant)
 
 
 def _parts(name: str) -> list[tuple[str, bool]]:
-    """Return the parts of a dotted name, each with whether it is in quotes."""
+    """Return the parts of a dotted name, with whether they are quoted."""
     return [
         (match[3].strip(), False) if match[3] is not None else ((match[1] or match[2] or "").replace('""', '"'), True)
         for match in _PART.finditer(name)
@@ -283,7 +291,7 @@ def _parts(name: str) -> list[tuple[str, bool]]:
 
 
 def _matches(table: TableName, name: TableName) -> bool:
-    """Return whether a table has a name, or is one of `schema.*`."""
+    """Return whether a table has a name, or belongs to `schema.*`."""
     if name[-1] == ALL:
         return table[: len(name) - 1] == name[:-1] and (len(table) == len(name) or len(name) == 1)
     return table == name

@@ -22,12 +22,12 @@ Pair: TypeAlias = tuple[exp.Expr, int]  # an expression of a SELECT, and the out
 
 
 def is_number(value: object) -> TypeGuard[int | float | Decimal]:
-    """Return whether a value is a number, which a Boolean is not."""
+    """Return whether a value is a number; booleans are none."""
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def type_name(value: Cell) -> str:
-    """Return a name for the types of values that a query can compare with each other."""
+    """Return a name for the group of types whose values a query can compare with each other; "" for None."""
     match value:
         case None:
             return ""
@@ -45,7 +45,7 @@ def type_name(value: Cell) -> str:
 
 
 def is_comparable(expression: exp.Expr, value: Cell, types: AbstractSet[str]) -> bool:
-    """Return whether a query can compare a predicted value with an expression that has values of these types."""
+    """Return whether a query can compare an expression, whose values have these types, with a predicted value."""
     if isinstance(value, tuple | Mapping):
         parts = _parts(expression, value)
         return parts is not None and all(is_comparable(*part, {""}) for part in parts)
@@ -56,7 +56,10 @@ def is_comparable(expression: exp.Expr, value: Cell, types: AbstractSet[str]) ->
 
 
 def _parts(expression: exp.Expr, value: Cell) -> list[tuple[exp.Expr, Cell]] | None:
-    """Return the parts of a struct or a list as an expression makes it, with those of a value; None if they differ."""
+    """Return pairs of the parts of an expression that makes a struct or a list, and those of a value.
+
+    None if they differ.
+    """
     plain = expression.unnest()
     if isinstance(plain, exp.Struct) and isinstance(value, Mapping):
         parts = {it.name: it.expression for it in plain.expressions if isinstance(it, exp.PropertyEQ)}
@@ -68,7 +71,7 @@ def _parts(expression: exp.Expr, value: Cell) -> list[tuple[exp.Expr, Cell]] | N
 
 
 def _literal(value: Cell) -> exp.Expr | None:
-    """Return a value as a part of a query; None for one that has no literal in every dialect."""
+    """Return the literal of a value; None for a value that has no literal in every dialect."""
     match value:
         case datetime():
             return exp.Literal.string(value.isoformat(sep=" "))
@@ -84,7 +87,7 @@ def _literal(value: Cell) -> exp.Expr | None:
 
 
 def equals(expression: exp.Expr, value: Cell) -> exp.Expr:
-    """Return the condition that an expression has a value; a float has it within the default tolerance."""
+    """Return the condition that an expression has a value; a float has to be within the default tolerance."""
     literal = _literal(value)
     if (parts := _parts(expression, value)) is not None:
         return exp.and_(*(equals(*part) for part in parts), copy=False)
@@ -103,7 +106,7 @@ def has_values(pairs: Sequence[Pair], row: Sequence[Cell]) -> exp.Expr:
 
 
 def case_of(numbers: Sequence[tuple[exp.Expr, int]], otherwise: int) -> exp.Case | None:
-    """Return a CASE: the number of the first condition that is true, or `otherwise`; None without conditions."""
+    """Return a CASE with the number of the first condition that is true, or `otherwise`; None without conditions."""
     case = exp.Case(default=exp.Literal.number(otherwise))
     for condition, number in numbers:
         case.when(condition, exp.Literal.number(number), copy=False)
@@ -111,7 +114,7 @@ def case_of(numbers: Sequence[tuple[exp.Expr, int]], otherwise: int) -> exp.Case
 
 
 def append_keys(node: exp.Expr, keys: Sequence[exp.Expr]) -> None:
-    """Add sort keys at the end of the ORDER BY of a query or a window."""
+    """Add sort keys at the end of the ORDER BY of a query or a window, in the tree itself."""
     order = node.args.get("order") or exp.Order(expressions=[])
     order.set("expressions", [*order.expressions, *keys])
     if order.expressions:
@@ -119,7 +122,10 @@ def append_keys(node: exp.Expr, keys: Sequence[exp.Expr]) -> None:
 
 
 def own_keys_of(node: exp.Expr) -> list[exp.Expr] | None:
-    """Return the sort keys of a window or a SELECT, as a window can use them; None if one is of no known column."""
+    """Return the sort keys of a window or a SELECT in a form that windows can use.
+
+    None if a key's column is unknown.
+    """
     order = node.args.get("order")
     keys = order.expressions if order is not None else []
     known = [expanded(key, node, inner=False) if isinstance(node, exp.Select) else key for key in keys]
@@ -129,21 +135,21 @@ def own_keys_of(node: exp.Expr) -> list[exp.Expr] | None:
 def over(
     function: exp.Expr, keys: Sequence[exp.Expr], partition: Sequence[exp.Expr] = (), **args: exp.Expr
 ) -> exp.Window:
-    """Return a window over rows with sort keys."""
+    """Return a window function over rows sorted by `keys` within a partition; the expressions are copied."""
     order = exp.Order(expressions=[key.copy() for key in keys]) if keys else None
     return exp.Window(this=function, partition_by=[key.copy() for key in partition], order=order, over="OVER", **args)
 
 
 def peers() -> exp.WindowSpec:
-    """Return the frame of the rows that tie with a row."""
+    """Return the window frame of the rows that tie with a row."""
     return exp.WindowSpec(kind="RANGE", start="CURRENT ROW", end="CURRENT ROW")
 
 
 def sort_rotated(node: exp.Expr, keys: Sequence[exp.Expr], first: int, *, is_nested: bool) -> None:
-    """Sort by further keys the rows that tie of a LIMIT or a window, from the place `first` on.
+    """Sort the rows that tie at a LIMIT or a window by extra keys, counted from the place `first` on; changes the tree.
 
     The keys decide which rows that tie are at this place and behind it. The rows that are left take the places before.
-    With `is_nested`, windows within the sort keys of a window will be nested.
+    With `is_nested`, windows within the sort keys of a window will be nested later.
     """
     own_keys = own_keys_of(node)
     if own_keys is None:
@@ -162,7 +168,7 @@ def sort_rotated(node: exp.Expr, keys: Sequence[exp.Expr], first: int, *, is_nes
 
 
 def sort_arguments(node: exp.Expr, keys: Sequence[exp.Expr]) -> None:
-    """Put sort keys behind the arguments of an aggregate."""
+    """Add sort keys to the arguments of an aggregate, in the tree itself; DISTINCT arguments stay unsorted."""
     arguments = node.expressions if isinstance(node, exp.Anonymous) else [node.args.get("expression") or node.this]
     last = arguments[-1]
     if isinstance(last, exp.Distinct):  # sorts by itself alone
@@ -174,7 +180,7 @@ def sort_arguments(node: exp.Expr, keys: Sequence[exp.Expr]) -> None:
 
 
 def elements_of(collected: exp.Expr, dialect: str) -> exp.Expr:
-    """Return an aggregate that has the elements of a collection as a list of texts, or as JSON."""
+    """Return an aggregate that lists the elements of a collection as texts, or as JSON."""
     if dialect == "sqlite":
         return exp.Anonymous(this="JSON_GROUP_ARRAY", expressions=[collected])
     return exp.cast(exp.ArrayAgg(this=collected), exp.DataType.build("TEXT[]", dialect="postgres"))

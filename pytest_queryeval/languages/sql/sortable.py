@@ -30,7 +30,7 @@ _BEHIND = ("expressions", "group", "having", "order", "qualify", "windows")
 
 
 def sortable_choices(tree: exp.Query, dialect: str, tables: Mapping[str, tuple[str, ...]]) -> list[Choice]:
-    """Rewrite a query without changing what it may return; return the choices that sort keys decide from then on.
+    """Rewrite a tree, without changing what the query may return, and return the choices that sort keys then decide.
 
     `tables` are the columns of the tables, in lower case.
     """
@@ -57,12 +57,12 @@ def sortable_choices(tree: exp.Query, dialect: str, tables: Mapping[str, tuple[s
 
 
 def ordered(key: exp.Expr, *, is_descending: bool = False) -> exp.Ordered:
-    """Return a sort key, whose expression is then part of no other tree."""
+    """Return a sort key with this expression, which may not be part of another tree."""
     return exp.Ordered(this=key, desc=is_descending)
 
 
 def arms_of(tree: exp.Expr) -> Iterator[exp.Select]:
-    """Yield the SELECTs whose rows a query returns."""
+    """Yield the SELECTs whose rows a query returns: itself, or the arms of set operations."""
     tree = top_query(tree)
     if isinstance(tree, exp.Select):
         yield tree
@@ -72,7 +72,10 @@ def arms_of(tree: exp.Expr) -> Iterator[exp.Select]:
 
 
 def value_of_row(expression: exp.Expr) -> exp.Expr:
-    """Return an expression with what it takes from the first row of a group in the place of SQLite's bare columns."""
+    """Return an expression in which the row's own columns replace those that a rewritten SELECT takes from a first row.
+
+    `sortable_choices` rewrites SQLite's bare columns in that form; other expressions are returned unchanged.
+    """
     return expression.transform(_column_of_row) if expression.find(exp.Max) else expression
 
 
@@ -84,7 +87,7 @@ def _column_of_row(node: exp.Expr) -> exp.Expr:
 
 
 def _write_out(choice: Choice) -> None:
-    """Give a window the clauses of the one in WINDOW that it names."""
+    """Give a window the clauses of the definition in WINDOW that it names."""
     clauses = window_clauses(choice.node, choice.query)
     if clauses is not choice.node:
         copied = clauses.copy()
@@ -94,7 +97,7 @@ def _write_out(choice: Choice) -> None:
 
 
 def _write_list(node: exp.Expr, dialect: str) -> None:
-    """Let the first rows of arg_max() or arg_min() be those of a sorted list."""
+    """Replace a call of arg_max() or arg_min() with a count by the first elements of a sorted list."""
     whole = node.parent if isinstance(node.parent, exp.Filter) else node
     value, key, number = (node.args[name].sql(dialect) for name in ("this", "expression", "count"))
     condition = f"{value} IS NOT NULL AND {key} IS NOT NULL"
@@ -106,12 +109,15 @@ def _write_list(node: exp.Expr, dialect: str) -> None:
 
 
 def _sorts_by_output(query: exp.Query) -> bool:
-    """Return whether the rows of a query have no other columns to sort by than those they return."""
+    """Return whether the rows of a query can be sorted only by the columns that it returns."""
     return isinstance(query, exp.SetOperation) or query.args.get("distinct") is not None
 
 
 def _wrap(query: exp.Query) -> None:
-    """Let a query around one without duplicates sort its rows by their columns, where it can, and take some of them."""
+    """Move ORDER BY, LIMIT and OFFSET of a query into a SELECT around it, which can sort by all its columns.
+
+    Does nothing if the query's columns have no different names, or a sort key is not among them.
+    """
     items = next(arms_of(query)).expressions
     names = [item.alias_or_name for item in items]
     places = {item.unalias().sql().lower(): name for item, name in zip(items, names, strict=True)}
@@ -132,7 +138,7 @@ def _wrap(query: exp.Query) -> None:
 
 
 def _number_rows(select: exp.Select, columns: Columns) -> None:
-    """Take the bare columns of a grouped SELECT from the first row of each group.
+    """Take the bare columns of a grouped SELECT from the first row of each group; changes the tree.
 
     FROM and WHERE become a nested query, which numbers the rows of each group. With a single MIN or MAX, rows that have
     its value come first, as in SQLite.
@@ -164,7 +170,7 @@ def can_nest(select: exp.Select) -> bool:
 
 
 def nest_windows(select: exp.Select) -> None:
-    """Let windows on which other windows depend be columns of a nested query, from whose rows the SELECT reads."""
+    """Move windows on which other windows depend into columns of a nested query, from which the SELECT then reads."""
     windows = [node for part in _parts_behind(select) for node in part.find_all(exp.Window)]
     inner = [it for it in windows if isinstance(it.find_ancestor(exp.Window, exp.Query), exp.Window)]
     inner = [it for it in inner if it.find_ancestor(exp.Query) is select]
@@ -177,13 +183,13 @@ def nest_windows(select: exp.Select) -> None:
 
 
 def _parts_behind(select: exp.Select) -> list[exp.Expr]:
-    """Return what a SELECT makes of the rows of its FROM and WHERE."""
+    """Return the parts of a SELECT that use the rows of its FROM and WHERE."""
     clauses = (select.args.get(name) or [] for name in _BEHIND)
     return list(chain.from_iterable(clause if isinstance(clause, list) else [clause] for clause in clauses))
 
 
 def _nest(select: exp.Select, columns: Mapping[str, exp.Expr], bare: Collection[int] = ()) -> None:
-    """Let a SELECT read the rows of its FROM and WHERE from a nested query, which has further columns.
+    """Move FROM and WHERE of a SELECT into a nested query with these extra columns; changes the tree.
 
     `bare` are the ids of the columns whose values the SELECT takes from the row that is the first by _PICK.
     """

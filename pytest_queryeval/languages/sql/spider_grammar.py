@@ -117,14 +117,14 @@ def _split_contraction(match: re.Match[str]) -> str:
 
 
 def word_text(word: str) -> str:
-    """Return a word of a query for a message: without control characters, and truncated."""
+    """Return a word of a query for a message: in quotes, without control characters, and truncated."""
     if word == END:
         return "the end"
     return repr(word if len(word) <= MAX_SHOWN else word[: MAX_SHOWN - 1] + "…")
 
 
 class Names:
-    """The lookup of names in the tables of a database, or of any name that is not a word of SQL.
+    """Looks up names in the tables of a database; without tables, any name that is not a word of SQL is known.
 
     An unqualified name is a column of the first table in FROM that has it. Methods raise `UnreadableQueryError` for an
     unknown name. Without tables, what only these can distinguish from a name is rejected: aliases without AS,
@@ -136,11 +136,11 @@ class Names:
         self._equal = _representatives(schema)
 
     def equal_columns(self, tables: Collection[Hashable]) -> Mapping[Column, Column]:
-        """Return the representative of each column of these tables that foreign keys make equal to others."""
+        """Return the representative of each column of these tables that foreign keys make equal to other columns."""
         return {column: representative for column, representative in self._equal.items() if column[0] in tables}
 
     def aliases(self, tokens: Sequence[str]) -> Aliases:
-        """Return each alias with what precedes its AS, regardless of scopes: a later one wins."""
+        """Return each alias with the word before its AS, regardless of scopes: a later alias wins."""
         for word, following in pairwise(tokens) if not self._tables else ():
             if _is_name(word) and (following == "(" or _is_name(following)):
                 raise UnreadableQueryError(f"{word_text(following)} after the name {word_text(word)}")
@@ -165,7 +165,7 @@ class Names:
         return table
 
     def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
-        """Return the column that a name refers to, in a query from these tables."""
+        """Return the table and the column that a name refers to, in a query from these tables."""
         if name == "*":
             return STAR
         *owners, column = name.split(".", 1)
@@ -181,7 +181,7 @@ class Names:
 
 @lru_cache(maxsize=256)
 def names_of(schema: Schema | None) -> Names:
-    """Return the lookup of a schema, built once; without tables any name is known."""
+    """Return the lookup of a schema, which is cached; without a schema any name is known."""
     return Names(schema or Schema())
 
 
@@ -215,7 +215,7 @@ def _representatives(schema: Schema) -> dict[Column, Column]:
 
 @lru_cache(maxsize=1024)
 def published_view(query: str, schema: Schema | None = None) -> View:
-    """Return the raw view of a query, with its values and DISTINCT.
+    """Return the raw view of a query, with its values and DISTINCT. Cached.
 
     Without a schema names are not looked up, and a query that only a schema makes readable is rejected. Raise
     `UnreadableQueryError` for what the published grammar rejects.
@@ -224,9 +224,9 @@ def published_view(query: str, schema: Schema | None = None) -> View:
 
 
 class _SpiderParser:
-    """Reader of tokens, once from left to right; only FROM is read before the SELECT that precedes it.
+    """Reads tokens once from left to right; only FROM is read before the SELECT that precedes it.
 
-    `place` is that of the next token.
+    `place` is the index of the next token.
     """
 
     def __init__(self, tokens: list[str], names: Names) -> None:
@@ -242,25 +242,25 @@ class _SpiderParser:
         return self.tokens[self.place]
 
     def take(self) -> str:
-        """Return the token and go to the next one; stay at the end of the text."""
+        """Return the next token and go behind it; stay at the end of the text."""
         token = self.tokens[self.place]
         self.place += token != END
         return token
 
     def accept(self, token: str) -> bool:
-        """Return whether this is the next token, and take it if so."""
+        """Return whether the next token is this one, and take it if so."""
         if self.tokens[self.place] != token:
             return False
         self.place += 1
         return True
 
     def expect(self, token: str) -> None:
-        """Take this token, or raise `UnreadableQueryError`."""
+        """Take the next token if it is this one; otherwise raise `UnreadableQueryError`."""
         if not self.accept(token):
             raise UnreadableQueryError(f"{word_text(self.word)} instead of '{token}'")
 
     def skip_semicolons(self) -> None:
-        """Take all semicolons at this place."""
+        """Take all semicolons that come next."""
         while self.accept(";"):
             pass
 
@@ -300,7 +300,7 @@ class _SpiderParser:
         )
 
     def from_clause(self) -> tuple[tuple[Hashable, ...], Conditions]:
-        """Read the next FROM of the text, wherever it is; `place` is after it then."""
+        """Read the next FROM of the text, wherever it is; afterwards `place` is behind it."""
         try:
             self.place = self.tokens.index("from", self.place) + 1
         except ValueError:
@@ -375,7 +375,10 @@ class _SpiderParser:
             raise UnreadableQueryError("LIMIT without a whole number") from None
 
     def conditions(self, tables: Iterable[str]) -> list[Hashable]:
-        """Read conditions and connectors; of two conditions without a connector the second takes its place."""
+        """Read conditions, and the connectors between them.
+
+        If a connector is missing, the next condition stands at its place in the list.
+        """
         parts: list[Hashable] = []
         while self.word != END:
             parts.append(self.condition(tables))
@@ -415,7 +418,7 @@ class _SpiderParser:
         return value
 
     def column_value(self, tables: Iterable[str], in_parentheses: bool) -> Operand:
-        """Read a column, and skip whatever follows it."""
+        """Read a column that is used as a value, and skip whatever follows it."""
         if in_parentheses or self.word in AGGREGATES:
             raise UnreadableQueryError("an aggregate, a list or a column in parentheses as a value")
         distinct = self.accept("distinct")
@@ -455,12 +458,15 @@ class _SpiderParser:
 
 
 def _names(tables: Iterable[Hashable]) -> dict[str, None]:
-    """Return the tables that have names, each once."""
+    """Return the tables that have names, without repetition."""
     return {table: None for table in tables if isinstance(table, str)}
 
 
 def _as_conditions(parts: Sequence[Hashable]) -> Conditions:
-    """Split a list whose every other item is a condition."""
+    """Return the conditions at even places of a list, and what is between them as connectors.
+
+    Raise `UnreadableQueryError` if a connector is at the place of a condition.
+    """
     terms = tuple(term for term in parts[::2] if isinstance(term, Condition))
     if len(terms) < len(parts[::2]):
         raise UnreadableQueryError("conditions without a connector")

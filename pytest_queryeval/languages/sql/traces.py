@@ -37,10 +37,10 @@ _OF_ROWS = (exp.Min, exp.Max, exp.Sum, exp.Avg)  # aggregates whose value may be
 
 
 class Traces:
-    """The expressions with the values of output columns in a query, whose choices are in sortable form.
+    """The expressions of a query that have the values of output columns; its choices are in sortable form.
 
-    `separators` stand between the elements of outputs that are collections, `numbers` are the outputs that number the
-    rows of a SELECT, and `picked` those that are of one row of a group, not the same for all of its rows.
+    `separators` are the texts between elements of outputs that are collections. `numbers` are, by SELECT, the outputs
+    that number its rows. `picked` are the outputs that are of one row of a group, and not the same for all of its rows.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Traces:
                 self._trace(select, item, output, ((str(number),), NO_AGGREGATE))
 
     def _trace(self, select: exp.Select, expression: exp.Expr, output: int, use: Use) -> None:
-        """Note the expressions, of this SELECT and of those that it reads, that have the values of an output column."""
+        """Record the expressions that have the values of an output column, in this SELECT and those that it reads."""
         self._pairs[id(select)][use].append((expression, output))
         call = call_within(expression)
         is_slice = isinstance(call, exp.Bracket) and isinstance(call.expressions[0], exp.Slice)
@@ -86,7 +86,7 @@ class Traces:
         return self._trace_source(select, value, output, use)
 
     def _trace_source(self, select: exp.Select, value: exp.Expr, output: int, use: Use) -> None:
-        """Note the expressions of an item of FROM that have a value, which is that of some of its columns."""
+        """Record the expressions of an item of FROM that have a value, if it depends only on columns of this item."""
         if (read := self._source_of(select, value)) is None:
             return
         alias, columns = read
@@ -100,7 +100,7 @@ class Traces:
             self._trace_equal(select, value, output, use)
 
     def _trace_equal(self, select: exp.Select, value: exp.Column, output: int, use: Use) -> None:
-        """Note what has the value of a column in queries whose value it has to equal."""
+        """Record expressions of compared queries that have to equal a column's value."""
         found = self.columns.names(select).find(value.table.lower(), value.name.lower())
         for term, query in _compared_queries(select):
             column = term.this
@@ -109,7 +109,10 @@ class Traces:
                 self._trace(query, query.expressions[0].unalias(), output, use)
 
     def _source_of(self, select: exp.Select, value: exp.Expr) -> tuple[str, list[exp.Column]] | None:
-        """Return the item of FROM that all columns of an expression are of, by its alias, and these columns."""
+        """Return the FROM item, by alias, to which all columns of an expression belong, and these columns.
+
+        None if to several.
+        """
         names = self.columns.names(select)
         is_plain = value.find(exp.AggFunc, exp.Query, exp.Window) is None
         columns = [*value.find_all(exp.Column)] if is_plain else []
@@ -122,7 +125,7 @@ class Traces:
     def uses(self, select: exp.Query) -> list[list[Pair]]:
         """Return the expressions of a SELECT with the values of output columns, for each way in which it is read.
 
-        Those from which the answer has an aggregate come before those that are the same for a group.
+        Ways in which the answer aggregates the rows come before those that are the same for a group.
         """
         pairs = self._pairs[id(select)]
         of_rows = [use for use in pairs if use[1] not in (NO_AGGREGATE, *self.separators)]
@@ -134,7 +137,7 @@ class Traces:
     def with_origins(
         self, select: exp.Select, columns: Sequence[exp.Column], uses: Sequence[list[Pair]]
     ) -> list[list[Pair]]:
-        """Return `uses` with those columns of a SELECT that are the same ones of tables as an output."""
+        """Return `uses`, extended by columns of a SELECT that read the same table column as an output."""
         known = {output for use in uses for _, output in use}
         read = {item.name.lower() for use in uses for item, _ in use}
         of_rows: list[Pair] = []
@@ -161,7 +164,7 @@ class Traces:
         """Yield expressions of the SELECT around a correlated query that have the values of output columns.
 
         They are the columns by which it is correlated, or depend on these alone: so the query chooses alike for rows
-        that have the same ones.
+        that have the same values.
         """
         own = {id(node) for node in query.find_all(exp.Select)}
         for column in query.find_all(exp.Column):
@@ -178,7 +181,10 @@ class Traces:
                     yield (inner[0] if inner else column).copy(), output
 
     def condition_around(self, query: exp.Query) -> exp.Expr | None:
-        """Return the condition of HAVING, for one row of its group, where groups are made of the rows of a query."""
+        """Return the condition of HAVING, for a row of its group, if groups are made of the rows of a query.
+
+        Otherwise None.
+        """
         outer = query.find_ancestor(exp.Select)
         if outer is None or (having := outer.args.get("having")) is None:
             return None
@@ -189,7 +195,10 @@ class Traces:
         return _value_behind(source, value, read[1]) if source.select is query else None
 
     def steps(self, select: exp.Select, query: exp.Query) -> list[Step]:
-        """Return the SELECTs through which one reads a query."""
+        """Return the SELECTs through which `select` reads a query, the innermost first.
+
+        Empty if it does not read it.
+        """
         sources = self.columns.names(select).sources.items()
         reads: list[tuple[str | exp.Expr, exp.Select]] = [
             (alias, it.select) for alias, it in sources if it.select and alias != ROWS and self._is_read_once(it)
@@ -204,7 +213,7 @@ class Traces:
         return []
 
     def _is_read_once(self, source: FromItem) -> bool:
-        """Return whether an item of FROM is one SELECT that nothing else in the query reads."""
+        """Return whether an item of FROM is a SELECT that nothing else in the query reads."""
         query = find_cte(source.node) if isinstance(source.node, exp.Table) else source.node
         if query is None or query.this is not source.select or source.node.args.get("pivots"):
             return False
@@ -237,9 +246,9 @@ class Traces:
                 )
 
     def _path(self, select: exp.Select, place: int) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
-        """Yield an item of a SELECT with its name, and items of those that it reads that have its value unchanged.
+        """Yield an item of a SELECT with its name, then items of the SELECTs that it reads with the same value.
 
-        The path ends where the value would not be unchanged.
+        The path ends where the value would change.
         """
         name, item = (self.columns.items(select) or ())[place]
         if select.args.get("distinct") or is_sorted_by(select, place):
@@ -284,7 +293,7 @@ class Traces:
         return bool(shared & names) or any(join.method == "NATURAL" for join in joins)
 
     def _separator(self, call: exp.Expr) -> str | None:
-        """Return what stands between the elements of a collection in a text; None of a list."""
+        """Return the text between the elements of a collection; None if it is a list."""
         if isinstance(call, exp.JSONArrayAgg | exp.ArrayAgg):
             return "," if isinstance(call, exp.JSONArrayAgg) and self._dialect == "sqlite" else None
         separator = call.args.get("separator")
@@ -292,7 +301,7 @@ class Traces:
 
 
 def with_parts(expression: exp.Expr, parts: Sequence[exp.Expr], others: Sequence[exp.Expr | None]) -> exp.Expr:
-    """Return an expression with others instead of some of its parts."""
+    """Return a copy of an expression in which `others` replace the given parts; a None among them keeps its part."""
     by_part = {id(part): other for part, other in zip(parts, others, strict=True)}
     if (other := by_part.get(id(expression))) is not None:
         return other
@@ -304,7 +313,7 @@ def with_parts(expression: exp.Expr, parts: Sequence[exp.Expr], others: Sequence
 
 
 def columns_of(names: Names) -> Iterator[exp.Column]:
-    """Yield the known columns of the items of FROM."""
+    """Yield the known columns of the items of FROM, qualified by the item."""
     for alias, source in names.sources.items():
         written = source.node.args.get("alias")
         table = written.this if written is not None else source.node.this
@@ -324,7 +333,7 @@ def _compared_queries(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Select
 
 
 def _value_of_rows(call: exp.Expr) -> exp.Expr:
-    """Return the argument of an aggregate; of CASE the first value."""
+    """Return the argument of an aggregate; for CASE its first value."""
     value = argument_of(call)
     if isinstance(value, exp.Case | exp.If):
         value = value.args["ifs"][0].args["true"] if isinstance(value, exp.Case) else value.args["true"]
@@ -332,6 +341,6 @@ def _value_of_rows(call: exp.Expr) -> exp.Expr:
 
 
 def _value_behind(source: FromItem, value: exp.Expr, columns: Sequence[exp.Column]) -> exp.Expr | None:
-    """Return an expression in terms of the SELECT that its columns are of; None if one of these is not known."""
+    """Return an expression in terms of the SELECT in an item of FROM; None if one of its columns is not known there."""
     read = [(source.columns or {}).get(column.name.lower()) for column in columns]
     return None if None in read else with_parts(value, columns, read)

@@ -57,8 +57,8 @@ _READ_AROUND = frozenset((*_READ, "alias", "joins"))
 class Reading:
     """A query as a view, for its components, and clause by clause as texts: two queries match iff all texts are equal.
 
-    `outputs` are the texts of its columns by their names; None if `*` hides some. `problem` says why a text could
-    not be read as a whole, and `is_unread` is true where nothing of it could.
+    `outputs` are the texts of its columns by their names; None if `*` hides some. `problem` says why a text could not
+    be read as a whole, and `is_unread` is true if nothing of it could.
     """
 
     view: View = EMPTY_VIEW
@@ -69,12 +69,12 @@ class Reading:
 
     @cached_property
     def text(self) -> str:
-        """Return the whole query as one text."""
+        """The whole query as one text; a digest if it is long."""
         return short("; ".join(f"{name} {', '.join(texts)}" for name, texts in self.clauses.items() if texts))
 
 
 def read_tree(tree: Tree, schema: Schema, dialect: str) -> Reading:
-    """Return the normal form of a query, or of what can be read of it."""
+    """Return the normal form of a query, or of the part of it that can be read, with the problem."""
     if tree.tree is None:
         return Reading(problem=tree.problem, is_unread=True)
     try:
@@ -85,7 +85,7 @@ def read_tree(tree: Tree, schema: Schema, dialect: str) -> Reading:
 
 
 class TreeReader:
-    """Reader of trees of queries, and of the queries within them."""
+    """Reads trees of queries, and of the queries within them, in normal form."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -95,7 +95,7 @@ class TreeReader:
         self._common: dict[int, Relation] = {}  # the queries of WITH
 
     def read(self, node: exp.Expr, outer: Scope) -> Reading:
-        """Read a query; names in it may refer to relations of `outer`."""
+        """Return the normal form of a query; names in it may refer to relations of `outer`."""
         key = (id(node), id(outer))
         if key in self._readings:
             return self._readings[key][1]
@@ -118,7 +118,7 @@ class TreeReader:
         return reading
 
     def _select(self, node: exp.Select, outer: Scope) -> Reading:
-        """Read a SELECT, with the numbering of repeated tables that has the smallest text."""
+        """Return the normal form of a SELECT, with the numbering of repeated tables that has the smallest text."""
         names = self._columns.names(node)
         scope = Scope(outer, names, budget=outer.budget)
         from_ = From(names, scope, self._texts, lambda item: self._query_relation(item, outer))
@@ -183,12 +183,15 @@ class TreeReader:
         return Item(inner.key, expression(argument, self._texts.of(argument, scope)))
 
     def _expressions(self, keys: Iterable[exp.Expr], node: exp.Query, scope: Scope) -> list[Expression]:
-        """Return the keys of GROUP BY or ORDER BY."""
+        """Return the keys of GROUP BY or ORDER BY; positions are replaced by the selected expressions."""
         items = [at_position(key, node) for key in keys]
         return [expression(item, self._texts.of(item, scope)) for item in items]
 
     def _ordering(self, node: exp.Query, scope: Scope) -> Ordering | None:
-        """Return ORDER BY; a key that is a name refers to an alias of the list first, then to a column."""
+        """Return ORDER BY; None without it.
+
+        A key that is a name refers to an alias of the list first, then to a column.
+        """
         clause = node.args.get("order")
         if clause is None:
             return None
@@ -208,7 +211,7 @@ class TreeReader:
         return Ordering(directions[0] if len(set(directions)) == 1 else ", ".join(directions), tuple(expressions))
 
     def _conditions(self, clause: exp.Expr | None, scope: Scope) -> Conditions:
-        """Return the conditions of WHERE, HAVING or ON, sorted, as their order has no meaning."""
+        """Return the conditions of WHERE, HAVING or ON, sorted, because their order has no meaning."""
         if clause is None:
             return NO_CONDITIONS
         leaves = list(_leaves(clause.this if isinstance(clause, exp.Where | exp.Having) else clause, negated=False))
@@ -236,20 +239,23 @@ class TreeReader:
         )
 
     def _value(self, node: exp.Expr, text: str, scope: Scope) -> Value:
-        """Return a nested query, the text of an expression, or None for a literal value."""
+        """Return the view of a nested query, the text of an expression, or None for a literal value."""
         inner = node.this if isinstance(node, exp.All | exp.Any) else node
         if isinstance(inner.unnest(), exp.Query):
             return self.read(inner, scope).view
         return None if text == VALUE else text
 
     def _query_relation(self, item: exp.Expr, outer: Scope) -> Relation | None:
-        """Return an item of FROM that is a nested query, or one of WITH; None for another one."""
+        """Return the relation of an item of FROM that is a nested query, or a query of WITH.
+
+        None for any other item.
+        """
         if isinstance(item, exp.Subquery):
             return self._relation(item, outer)
         return self._common.get(id(find_cte(item)))
 
     def _relation(self, node: exp.Expr, scope: Scope) -> Relation:
-        """Return a query in FROM or WITH, whose columns may be renamed after its alias."""
+        """Return the relation of a query in FROM or WITH, whose columns may be renamed after its alias."""
         reading = self.read(node.this, scope)
         outputs, names = reading.outputs, node.alias_column_names
         if names and outputs is not None:
@@ -260,7 +266,7 @@ class TreeReader:
         return Relation(" ".join([f"({reading.text})", *clause_texts]), outputs)
 
     def _enclosed(self, node: exp.Subquery, scope: Scope) -> Reading:
-        """Read a query in parentheses, which ORDER BY and LIMIT may follow."""
+        """Return the normal form of a query in parentheses, which ORDER BY and LIMIT may follow."""
         inner = self.read(node.this, scope)
         outer_scope = Scope(scope, aliases=dict(inner.outputs or {}))
         last = View(order=self._ordering(node, outer_scope), limit=limit(node))
@@ -272,7 +278,10 @@ class TreeReader:
         return replace(inner, view=_ended(inner.view, last), clauses=clauses | order_clauses(last))
 
     def _operation(self, node: exp.SetOperation, scope: Scope) -> Reading:
-        """Read a set operation; the arms are sorted where their order has no meaning, those of a chain together."""
+        """Return the normal form of a set operation.
+
+        Arms are sorted if their order has no meaning, in a chain together.
+        """
         word = _OPERATIONS.get(type(node), node.key)
         label = f"{word} all" if node.args.get("distinct") is False else word
         left, right = self.read(node.this, scope), self.read(node.expression, scope)
@@ -289,7 +298,7 @@ class TreeReader:
 
 
 def _columns_of(item: exp.Expr, text: str, names: Names, scope: Scope) -> Sequence[str]:
-    """Return the columns of an item of the list: for `*` those of a single item of FROM where they are known."""
+    """Return the texts of the columns of a selected item; for `*` those of the only item of FROM, if they are known."""
     if text != "*" or not item.is_star or len(names.sources) != 1:
         return (text,)
     ((alias, source),) = names.sources.items()
@@ -297,27 +306,27 @@ def _columns_of(item: exp.Expr, text: str, names: Names, scope: Scope) -> Sequen
 
 
 def order_clauses(view: View) -> dict[str, tuple[str, ...]]:
-    """Return ORDER BY with its directions, and whether there is a LIMIT, as texts."""
+    """Return ORDER BY with its directions, and the presence of LIMIT and OFFSET, as texts."""
     order = view.order
     texts = (str(order.direction), *(str(key.key) for key in order.expressions)) if order else ()
     return {"order": texts, "limit": (str(view.limit),) if view.limit else ()}
 
 
 def limit(node: exp.Expr) -> str | None:
-    """Return the keywords of LIMIT and OFFSET, without their numbers."""
+    """Return the words "limit" and "offset" that a query has, without their numbers; None if it has none."""
     words = [name for name in ("limit", "offset") if node.args.get(name) is not None]
     return " ".join(words) or None
 
 
 def _joined_by_and(parts: Sequence[Conditions]) -> Conditions:
-    """Return the conditions of all joins; published readers put `and` between them."""
+    """Return the conditions of all joins; published readers put `and` between joins."""
     terms = tuple(term for part in parts for term in part.terms)
     connectors = tuple(word for part in parts for word in part.connectors)
     return Conditions(terms, (*connectors, *("and",) * max(len([part for part in parts if part.terms]) - 1, 0)))
 
 
 def expression(node: exp.Expr, text: str) -> Expression:
-    """Return what is selected, compared, grouped or sorted by; with the name alone where it is a column."""
+    """Return an expression that is selected, compared, grouped or sorted by; for a column with its name alone."""
     if isinstance(node.unnest(), exp.Column):
         return Expression(text, text.rpartition(".")[2])
     return Expression(text, aggregates=sum(1 for _ in node.find_all(exp.AggFunc)))
@@ -347,7 +356,7 @@ def _arms(reading: Reading, label: str) -> list[str]:
 
 
 def _appended(view: View, operation: str, arm: View) -> View:
-    """Return the view with one more set operation at its end: chains nest to the right."""
+    """Return the view with another set operation at its end: chains nest to the right."""
     if view.arm is None:
         return replace(view, operation=operation, arm=arm)
     return replace(view, arm=_appended(view.arm, operation, arm))

@@ -42,7 +42,7 @@ _NAMES = frozenset(("this", "alias", "db", "catalog", "joins"))
 
 
 class TextWriter:
-    """Writer of the texts of expressions; `nested` writes those of queries within them."""
+    """Writes expressions as texts; `nested` writes the queries within them."""
 
     def __init__(self, nested: Nested) -> None:
         self._nested = nested
@@ -71,9 +71,10 @@ class TextWriter:
         return self._compound(node, scope)
 
     def parts(self, node: exp.Expr, scope: Scope, *, conjunction: bool = True, negated: bool = False) -> list[str]:
-        """Return the texts of what a condition joins by AND, or by OR where `conjunction` is false.
+        """Return the texts of the conditions that a condition joins by AND, or by OR if `conjunction` is false.
 
-        NOT is moved to the comparisons; BETWEEN and lists become comparisons.
+        `negated` says that NOT is around the condition. NOT is moved to the comparisons; BETWEEN and lists become
+        comparisons.
         """
         joins_by_and = isinstance(node, exp.And | exp.Between) != negated
         match node:
@@ -99,7 +100,7 @@ class TextWriter:
         return texts if joins_by_and == conjunction else [_joined(texts, conjunction=joins_by_and)]
 
     def arguments(self, node: exp.Expr, scope: Scope, *, without: frozenset[str]) -> tuple[str, ...]:
-        """Return the arguments of a node other than those of these names, as texts."""
+        """Return the arguments of a node as texts, except those of the names `without`."""
         return tuple(
             f"{name} {self.of(part, scope) if isinstance(part, exp.Expr) else part}"
             for name, value in node.args.items()
@@ -108,7 +109,7 @@ class TextWriter:
         )
 
     def _single(self, node: exp.Expr, scope: Scope, *, negated: bool) -> str:
-        """Return the text of one comparison or one predicate."""
+        """Return the text of a single comparison or predicate."""
         negated = negated != bool(node.args.get("negate"))
         match node:
             case _ if type(node) in COMPARISON_SIGNS:
@@ -162,7 +163,7 @@ class TextWriter:
         return f"{name}({', '.join([*operands, *flags])})"
 
     def _branches(self, node: exp.Case, scope: Scope) -> Iterator[str]:
-        """Yield the branches of CASE; where it compares one value, each with the whole comparison."""
+        """Yield the texts of the branches of CASE; if it compares a value, with the whole comparison in each branch."""
         operand = short(self.of(node.this, scope)) if node.this else ""
         for branch in node.args.get("ifs") or ():
             condition = self.of(branch.this, scope)
@@ -174,7 +175,7 @@ class TextWriter:
 
 
 def _compared(sign: str, first: str, second: str, *, negated: bool) -> str:
-    """Compare two texts, with the value to the right, and two columns in the order of their texts."""
+    """Return the text of a comparison, with a value to the right, and two columns in the order of their texts."""
     sign = _OPPOSITE[sign] if negated else sign
     if first == VALUE or (second != VALUE and first > second):
         first, second, sign = second, first, MIRRORED[sign]
@@ -182,7 +183,7 @@ def _compared(sign: str, first: str, second: str, *, negated: bool) -> str:
 
 
 def _words(node: exp.Expr) -> str:
-    """Return a type, or `*` with the columns that it leaves out or replaces, as SQL."""
+    """Return a type, or `*` with the columns that it leaves out or replaces, as SQL in lower case."""
     return "*" if isinstance(node, exp.Star) and not any(node.args.values()) else node.sql().lower()
 
 
@@ -204,7 +205,10 @@ def _joined(parts: list[str], *, conjunction: bool) -> str:
 
 
 def short(text: str) -> str:
-    """Return the text, or a digest of a long one, as texts that are repeated within others could grow without end."""
+    """Return a text of at most MAX_TEXT characters as it is, a longer text as a digest.
+
+    Texts that are repeated within others could grow without end.
+    """
     if len(text) <= MAX_TEXT:
         return text
     return blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
@@ -212,9 +216,9 @@ def short(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OuterJoin:
-    """A join that keeps rows without a match, or one side only: what it joins, and on which conditions.
+    """A join that keeps rows without a match, or of one side only: what it joins, and on which conditions.
 
-    `preserved` are the relations before it where they may be without a match too: then their order matters.
+    `preserved` are the relations before it if they may be without a match too: then their order matters.
     """
 
     word: str
@@ -224,7 +228,10 @@ class OuterJoin:
 
 
 class From:
-    """FROM and WHERE of one SELECT, whose relations are added to its scope; `relation` makes those that are queries."""
+    """FROM and WHERE of a SELECT; its relations are added to the scope when it is created.
+
+    `relation` returns the relation of an item that is a query, None for other items.
+    """
 
     def __init__(
         self, names: Names, scope: Scope, texts: TextWriter, relation: Callable[[exp.Expr], Relation | None]
@@ -246,9 +253,10 @@ class From:
             self._keep(where.this)
 
     def write(self, scope: Scope) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Return sorted texts: relations, what joins make equal and outer joins, conditions that all rows meet.
+        """Return sorted texts: relations; equal columns and outer joins; conditions that all rows meet.
 
-        Columns that an inner join or WHERE equates are one in `scope`, a numbering of the one read, from then on.
+        `scope` is a numbering of the scope that was read. Columns that an inner join or WHERE equates are one in it
+        from then on.
         """
         texts = self._texts
         conditions = [condition for condition in self._conditions if not _merge_equal_columns(condition, scope)]
@@ -265,7 +273,7 @@ class From:
         return tuple(tables), (*scope.equal_columns(), *sorted(outer_joins)), tuple(filters)
 
     def _add(self, node: exp.Expr) -> None:
-        """Add one relation, with the joins in its parentheses."""
+        """Add a relation, with the joins in its parentheses."""
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
             self._add(node.this)
         else:
@@ -299,7 +307,7 @@ class From:
                 self._outer_join(word.removesuffix(" outer").removeprefix("natural "), first_relation, first_condition)
 
     def _outer_join(self, word: str, first_relation: int, first_condition: int) -> None:
-        """Take the conditions of this join out of those that all rows meet."""
+        """Record an outer join, and take its conditions out of those that all rows meet."""
         keeps_joined_rows = word in ("right", "full")
         first_condition = 0 if keeps_joined_rows else first_condition
         conditions = tuple(self._conditions[first_condition:])
@@ -311,7 +319,7 @@ class From:
         self._outer_joins.append(OuterJoin(word, joined, conditions, preserved))
 
     def _keep(self, condition: exp.Expr) -> None:
-        """Keep the conditions that AND connects, one by one."""
+        """Keep the conditions that AND connects as single conditions."""
         for operand in condition.flatten() if isinstance(condition, exp.And) else (condition,):
             inner = operand.unnest()
             if isinstance(inner, exp.And):
@@ -321,7 +329,7 @@ class From:
 
 
 def _merge_equal_columns(condition: exp.Expr, scope: Scope) -> bool:
-    """Make columns of two relations one if this condition equates them; return whether it does."""
+    """Make columns of two relations one in the scope if this condition equates them; return whether it does."""
     if not isinstance(condition, exp.EQ):
         return False
     sides = [side.unnest() for side in (condition.this, condition.expression)]
@@ -336,7 +344,7 @@ def _merge_equal_columns(condition: exp.Expr, scope: Scope) -> bool:
 
 
 def _is_true(node: exp.Expr) -> bool:
-    """Return whether a condition is always true: TRUE, or a value that equals itself."""
+    """Return whether a condition is always true: TRUE, or a literal that equals itself."""
     if isinstance(node, exp.EQ):
         return isinstance(node.this, exp.Literal) and node.this == node.expression
     return isinstance(node, exp.Boolean) and bool(node.this)

@@ -15,10 +15,10 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """What is selected, compared, grouped or sorted by.
+    """An expression that is selected, compared, grouped or sorted by.
 
-    Two expressions are equal iff their keys and column names are. `column` is the name alone, without its table, where
-    the expression is one column.
+    Two expressions are equal iff their keys and column names are. `column` is the name alone, without its table, if the
+    expression is a column.
     """
 
     key: Hashable
@@ -37,7 +37,7 @@ Value: TypeAlias = Hashable  # None once its value is dropped, a `View` for a ne
 
 
 class Condition(NamedTuple):
-    """`left [NOT] operator values`: one value, two for BETWEEN. Operators are in lower case."""
+    """`left [NOT] operator values`: a value, or two for BETWEEN. Operators are in lower case."""
 
     negated: bool
     operator: str
@@ -47,7 +47,7 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The conditions of one clause and the connectors between them, `and` or `or`, as a flat list."""
+    """The conditions of a clause and the connectors between them, `and` or `or`, as a flat list."""
 
     terms: tuple[Condition, ...] = ()
     connectors: tuple[Hashable, ...] = ()
@@ -68,9 +68,9 @@ class Ordering(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """One SELECT with its clauses, and the rest of its set operation.
+    """A SELECT with its clauses, and the rest of its set operation.
 
-    `tables` are what FROM joins: names, or views of queries. `on` holds the conditions of all its joins. `operation` is
+    `tables` are what FROM joins: names, or views of queries. `on` are the conditions of all its joins. `operation` is
     `union`, `intersect` or `except`, and `arm` the query after it, which may have an arm of its own.
     """
 
@@ -93,7 +93,7 @@ class View:
         yield from self.having.terms
 
     def connectors(self) -> Iterator[Hashable]:
-        """Yield the connectors of the conditions of ON, of WHERE and of HAVING."""
+        """Yield the connectors between the conditions of ON, of WHERE and of HAVING."""
         yield from self.on.connectors
         yield from self.where.connectors
         yield from self.having.connectors
