@@ -282,7 +282,7 @@ def extract_query(answer: str, language: Language) -> tuple[str, str]:
         return answer, "" if language.start.match(answer[:MAX_ANSWER]) else TOO_LONG
     if language.is_query(answer):
         return answer, ""
-    reading = _read(answer, language)
+    reading = _read_without_reasoning(answer, language)
     tags = reasoning_tags(answer)
     if len(_TAG.findall(reading.query)) < len(tags):
         reading = _after_reasoning(answer, tags, language)
@@ -416,7 +416,7 @@ def _after_reasoning(answer: str, tags: Sequence[re.Match[str]], language: Langu
     span = span_after_reasoning(answer, tags)
     if span is None:
         return _Read(why=NO_END)
-    return _read(answer[slice(*span)].lstrip(), language).within(_AFTER_REASONING)
+    return _read_without_reasoning(answer[slice(*span)].lstrip(), language).within(_AFTER_REASONING)
 
 
 def reasoning_tags(answer: str) -> list[re.Match[str]]:
@@ -437,7 +437,7 @@ def span_after_reasoning(answer: str, tags: Sequence[re.Match[str]]) -> tuple[in
     return start, end.start() if end else len(answer)
 
 
-def _read(answer: str, language: Language) -> _Read:
+def _read_without_reasoning(answer: str, language: Language) -> _Read:
     """Return the reading of an answer without reasoning: itself, or its text after a label or in code blocks."""
     text_after_label = _after_label(answer, language)
     for text, places in ((answer, ()), (text_after_label, (_AFTER_LABEL,))):

@@ -183,11 +183,11 @@ def answer_text(text: str) -> tuple[str, str] | Failure:
     lines_before = text.count("\n", 0, start)
     where = " behind its reasoning" * bool(start)
     if len(blocks) > 1 or text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]"):
-        block = _block(blocks, lines_before)
+        block = _answer_block(blocks, lines_before)
         if isinstance(block, Failure):
             return block
         if block is not None:
-            notes.append(f"{FENCED}{_left_out(text[start:], blocks, block, lines_before)}")
+            notes.append(f"{FENCED}{_unread_note(text[start:], blocks, block, lines_before)}")
             where = f" in its code block (line {lines_before + block.line})"
             text = "\n" * (lines_before + block.line - 1) + block.content
     if not text.strip():
@@ -200,7 +200,7 @@ def _tags_outside_values(text: str) -> list[re.Match[str]]:
     tags = reasoning_tags(text)
     if not tags or _value_of(text) is not None:
         return []
-    inside = iter([*((start, end) for _, start, end in _values(text)[0]), (len(text), len(text))])
+    inside = iter([*((start, end) for _, start, end in _outermost_values(text)[0]), (len(text), len(text))])
     start, end = next(inside)
     outside = []
     for tag in tags:
@@ -211,7 +211,7 @@ def _tags_outside_values(text: str) -> list[re.Match[str]]:
     return outside
 
 
-def _block(blocks: Sequence[CodeBlock], lines_before: int) -> CodeBlock | Failure | None:
+def _answer_block(blocks: Sequence[CodeBlock], lines_before: int) -> CodeBlock | Failure | None:
     """Return the code block with the answer; a failure if several could be it, None without blocks.
 
     It is the only block, else the only block marked json, else the only block with JSON. Of several blocks with the
@@ -227,7 +227,7 @@ def _block(blocks: Sequence[CodeBlock], lines_before: int) -> CodeBlock | Failur
     if likely and len({*values}) == 1 and (len(likely) == 1 or "null" not in values):
         return likely[0]
     which = f"{len(likely)} of them marked json" if candidates else f"{len(likely) or 'none'} of them with JSON"
-    named = _list(
+    named = _listed(
         f"`{one_line(block.content, MAX_NAMED)}` (line {lines_before + block.line}{', not JSON' * (value == 'null')})"
         for block, value in zip(likely or blocks, values or "-" * len(blocks), strict=True)
     )
@@ -235,11 +235,11 @@ def _block(blocks: Sequence[CodeBlock], lines_before: int) -> CodeBlock | Failur
     return Failure(kind="invalid", message=f"{message}: return one, with JSON")
 
 
-def _list(names: Iterable[str]) -> str:
+def _listed(names: Iterable[str]) -> str:
     return first_of([*names], MAX_VALUES_NAMED)
 
 
-def _left_out(text: str, blocks: Sequence[CodeBlock], block: CodeBlock, lines_before: int) -> str:
+def _unread_note(text: str, blocks: Sequence[CodeBlock], block: CodeBlock, lines_before: int) -> str:
     """Return the end of a note on other values outside of the code blocks of a text; empty if there are none."""
     lines = text.split("\n")
     for other in blocks:
@@ -247,8 +247,10 @@ def _left_out(text: str, blocks: Sequence[CodeBlock], block: CodeBlock, lines_be
         lines[other.line - 1 : other.line - 1 + count] = [""] * count
     prose = "\n" * lines_before + "\n".join(lines)
     read = _value_of(block.content)
-    found = [(start, end) for value, start, end in _values(prose)[0] if value != read and not _has_numbers(value)]
-    return f", not from {_named(prose, found)}" if found else ""
+    found = [
+        (start, end) for value, start, end in _outermost_values(prose)[0] if value != read and not _has_numbers(value)
+    ]
+    return f", not from {_named_spans(prose, found)}" if found else ""
 
 
 def _value_of(text: str) -> JsonValue:
@@ -317,7 +319,7 @@ def _json_part(text: str) -> str | Failure:
     part that begins like a value is kept, else the whole text. A failure says that values differ, cannot be read, or
     may be part of a longer value.
     """
-    values, broken, spans = _values(text)
+    values, broken, spans = _outermost_values(text)
     found = [value for value in values if not _has_numbers(value[0])] or values
     distinct = {json.dumps(value, sort_keys=True): (start, end) for value, start, end in reversed(found)}
     if found and (broken or len(distinct) > 1):
@@ -328,7 +330,7 @@ def _json_part(text: str) -> str | Failure:
             is_line = all("\n" in text[end:start] for (_, _, end), (_, start, _) in pairwise(found))
             several += ", one a line (JSON Lines)" * is_line
             remedy = "put them in one list, [ … ], or return one alone"
-        named = _named(text, sorted([*distinct.values(), *broken]), broken)
+        named = _named_spans(text, sorted([*distinct.values(), *broken]), broken)
         return Failure(kind="invalid", message=f"the answer has {several}, {named}: {remedy}")
     parts = [(start, end) for _, start, end in found]
     if (place := _place_of_more(text, spans, {*parts})) is not None:
@@ -343,7 +345,9 @@ def _json_part(text: str) -> str | Failure:
     return _blanked(text[:start]) + text[start:end]
 
 
-def _values(text: str) -> tuple[list[tuple[JsonValue, int, int]], list[tuple[int, int]], list[tuple[int, int]]]:
+def _outermost_values(
+    text: str,
+) -> tuple[list[tuple[JsonValue, int, int]], list[tuple[int, int]], list[tuple[int, int]]]:
     """Return the outermost values of a text with their spans, the spans that only begin like objects, and all spans."""
     values: list[tuple[JsonValue, int, int]] = []
     broken: list[tuple[int, int]] = []
@@ -365,9 +369,9 @@ def _around(text: str, found: Sequence[tuple[JsonValue, int, int]]) -> str:
     return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
 
 
-def _named(text: str, spans: Iterable[tuple[int, int]], broken: Collection[tuple[int, int]] = ()) -> str:
+def _named_spans(text: str, spans: Iterable[tuple[int, int]], broken: Collection[tuple[int, int]] = ()) -> str:
     """Return the parts of a text at these spans, shortened, with their places; for a message."""
-    return _list(
+    return _listed(
         f"`{one_line(text[start:end], MAX_NAMED)}` ({_where(text, start)}{', not JSON' * ((start, end) in broken)})"
         for start, end in spans
     )

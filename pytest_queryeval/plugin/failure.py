@@ -89,7 +89,7 @@ def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
     for part in story:
         match part:
             case StoryQuery(name=name, text=text):
-                yield from _query(name, text, queries.get("predicted" if name == "gold" else "gold"))
+                yield from _query_lines(name, text, queries.get("predicted" if name == "gold" else "gold"))
             case StoryCause(cause=cause):
                 lines = [edit_line(edit, CAUSE_CHARACTERS) for edit in cause["edits"]]
                 changed = next((at for at, edit in enumerate(cause["edits"]) if ARROW in edit["change"]), None)
@@ -99,8 +99,8 @@ def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
             case StoryChallenge(summary=summary, counterexample=counterexample):
                 yield _line("challenge", summary)
                 if counterexample is not None:
-                    yield from (f"    gold     | {_row(row)}" for row in counterexample["gold_rows"][:ROWS])
-                    yield from (f"    instead  | {_row(row)}" for row in counterexample["predicted_rows"][:ROWS])
+                    yield from (f"    gold     | {_row_line(row)}" for row in counterexample["gold_rows"][:ROWS])
+                    yield from (f"    instead  | {_row_line(row)}" for row in counterexample["predicted_rows"][:ROWS])
             case Differences():
                 yield from [_line("answers", ", ".join(shapes))] if shapes else ()
                 yield from _answer_differences(result)
@@ -138,14 +138,14 @@ def colour_lines(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[s
         yield f"{markup(label, **{colour: True})}{bar}{BETWEEN.join(coloured_cells)}"
 
 
-def _query(label: str, query: str | None, other: str | None) -> Iterator[str]:
+def _query_lines(label: str, query: str | None, other: str | None) -> Iterator[str]:
     """Yield the lines of a query behind its label; of a long query the lines around differences to `other`."""
     if query is None:
         yield f"  {label:<10} | (a stored answer)"
         return
     lines, others = (terminal_safe(text or "").strip("\n").splitlines() or [""] for text in (query, other))
     start, end = shared_ends(lines, others)
-    blocks, done = _blocks(len(lines), start, len(lines) - end), 0
+    blocks, done = _shown_blocks(len(lines), start, len(lines) - end), 0
     room = QUERY_LINES // sum(map(len, blocks))
     for block in blocks:
         if block.start > done:
@@ -169,7 +169,7 @@ def _wrapped(line: str, counterpart: str, room: int) -> list[str]:
     return wrap(text, LINE_CHARACTERS, expand_tabs=False, replace_whitespace=False, break_on_hyphens=False)
 
 
-def _blocks(lines: int, start: int, stop: int) -> list[range]:
+def _shown_blocks(lines: int, start: int, stop: int) -> list[range]:
     """Return the ranges of line numbers to show.
 
     All if few, otherwise around `start` and `stop`, where lines differ.
@@ -205,17 +205,17 @@ def _answer_differences(result: CaseResult) -> Iterator[str]:
     yield from (f"    {DIFFERENCE_DIRECTION} | {line}" for line in column_lines(by_column, ROWS, LINE_CHARACTERS))
     rows = list(differing_rows({**difference, "changed": []} if by_column else difference))
     if rows:
-        yield f"    columns  | {_row(difference['columns'])}"
+        yield f"    columns  | {_row_line(difference['columns'])}"
     not_shown = shares_shown(full_difference, difference)
     for differing, following in zip_longest(rows, rows[1:]):
         # The number of times that a row occurs says more than types.
-        cells = _row(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, excerpts_of)))
+        cells = _row_line(map(labels.of, differing.row), *(((), {}) if differing.times else (typed, excerpts_of)))
         yield f"    {differing.label:<8} | {cells}{differing.times and f' ({differing.times})'}"
         if differing.label in not_shown and (following is None or following.label != differing.label):
             yield f"    {differing.label:<8} | … {not_shown[differing.label]}"
 
 
-def _row(
+def _row_line(
     cells: Iterable[Any],
     typed: Collection[tuple[int, str]] = (),
     excerpts_of: Mapping[tuple[int, str], str] | None = None,

@@ -203,8 +203,8 @@ class Run:
         self.misuse = (
             self.options.misuse(cases, self.suites.all_cases, workers)
             or self._too_many_workers(cases)
-            or _forking(items)
-            or self._ungated()
+            or _fork_problem(items)
+            or self._warn_of_ungated()
         )
         if not self.misuse:
             return
@@ -212,7 +212,7 @@ class Run:
             raise pytest.UsageError(self.misuse)
         items.clear()
 
-    def _ungated(self) -> str:
+    def _warn_of_ungated(self) -> str:
         """Warn of cases that no gate counts.
 
         Return the warning's text if filters make it an error, otherwise an empty text.
@@ -363,7 +363,7 @@ def _may_be_skipped(item: pytest.Item) -> bool:
     )
 
 
-def _forking(items: list[pytest.Item]) -> str:
+def _fork_problem(items: list[pytest.Item]) -> str:
     """Return the problem if pytest-forked would run cases in forks, which get no predictions; else an empty text."""
     case_items = [item for item in items if is_case_item(item)]
     if not case_items or not hasattr(case_items[0].config.option, "forked"):  # of pytest-forked

@@ -49,7 +49,7 @@ def read_report(
 
     A duplicate key is refused: readers differ in which of the two counts.
     """
-    content = read_checked(path, _problem, "report", WRITE_ONE)
+    content = read_checked(path, _report_problem, "report", WRITE_ONE)
     cases = content["cases"]
     if isinstance(cases, list):
         return cast(Report, {**content, "cases": collect_cases(map(transform, cases))})
@@ -142,7 +142,7 @@ def _errors_explained(path: Path, file_kind: str, remedy: str) -> Iterator[None]
     raise ReportError(f"{one_line(str(path))}: {problem}")
 
 
-def _problem(value: Any) -> str:
+def _report_problem(value: Any) -> str:
     """Return what is wrong with a value that should be a report; empty if nothing is."""
     if not isinstance(value, dict) or "schema" not in value or "cases" not in value:
         return f"is not a report of pytest-queryeval: {WRITE_ONE}"

@@ -196,7 +196,7 @@ def _message(node: Node) -> Message:
         raise turn_entries[name].problem(f"a turn has no '{name}': {remedy}")
     for name, entry in turn_entries.items():
         _check_spelling("key", name, TURN_KEYS, entry)
-    content = _content(node)
+    content = _said_in(node)
     if missing_keys := ["role"] * ("role" not in turn_entries) + ["content"] * (content is None):
         raise node.problem(f"a turn needs a `role` and a `content`: add `{missing_keys[0]}`")
     assert content is not None  # or it would be among the missing keys
@@ -217,7 +217,7 @@ def _check_spelling(what: str, word: str, names: Sequence[str], node: Node) -> N
             raise node.problem(f"unknown {what} '{word}' of a turn: did you mean '{name}'?")
 
 
-def _content(turn: Node) -> Node | None:
+def _said_in(turn: Node) -> Node | None:
     """Return the content of a turn, otherwise its target if that is a text and not of the user; None without both."""
     turn_entries = entries(turn)
     target, role = turn_entries.get(TARGET), turn_entries.get("role")
@@ -226,7 +226,7 @@ def _content(turn: Node) -> Node | None:
 
 
 def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
-    shared = _shared(case)
+    shared = _shared_keys(case)
     for number, turn in enumerate(messages, start=1):
         target = entries(turn).get(TARGET)
         if target is None or target.empty:
@@ -248,7 +248,7 @@ def _turns(case: Node, messages: list[Node]) -> Iterator[Node]:
         yield Node(shared | turn_entries, turn.line, "mapping", turn.file)
 
 
-def _shared(case: Node) -> dict[str, Node]:
+def _shared_keys(case: Node) -> dict[str, Node]:
     """Return the keys of a conversation that all its turns share.
 
     Descriptive keys become metadata, and tags become words that markers allow.

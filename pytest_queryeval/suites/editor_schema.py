@@ -34,7 +34,7 @@ def editor_schema(name: SchemaName) -> Shape:
     levels: tuple[Level, ...] = ("file", "case") if name == "suite" else ("folder",)
     keys = [key for key in KEYS.available().values() if not set(levels).isdisjoint(key.levels)]
     readers, descriptions = {key.name: key.read for key in keys}, {key.name: key.description for key in keys}
-    parts = {"share": limits_shape(1.0), **({"case": _case()} if name == "suite" else {})}
+    parts = {"share": limits_shape(1.0), **({"case": _case_shape()} if name == "suite" else {})}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": _TITLES[name],
@@ -58,7 +58,7 @@ def _references(level: Level) -> dict[str, Shape]:
     return {key.name: {"$ref": f"#/definitions/{key.name}"} for key in KEYS.available().values() if level in key.levels}
 
 
-def _case() -> Shape:
+def _case_shape() -> Shape:
     """Return the shape of a case.
 
     It has alternatives for a conversation, whose turns have the golds, and for parameters, with which a value of any

@@ -115,13 +115,13 @@ def _read_rows(node: Node) -> tuple[int | None, int | None]:
 def _read_columns(node: Node) -> int | tuple[str, ...]:
     if not isinstance(node.value, list):
         return whole_number(0)(node)
-    names = tuple(read_each(_some(node, "NAME"), required_text))
+    names = tuple(read_each(_non_empty_items(node, "NAME"), required_text))
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise node.problem(f"column '{twice}' stands there twice: write the number of columns instead")
     return names
 
 
-def _some(node: Node, item: str) -> list[Node]:
+def _non_empty_items(node: Node, item: str) -> list[Node]:
     """Return the items of a list; raises `CaseError` if it is empty."""
     if not items(node):
         raise node.problem(f"{node.key} is empty: write [{item}]")
@@ -141,7 +141,7 @@ def _read_contains(node: Node, read_cell: Reader[Cell]) -> tuple[tuple[Cell, ...
             return tuple(read_each(row.value, read_cell))
         raise unexpected(row, "a row", ": write [CELL, …] for all of its cells, or {COLUMN: CELL} for some")
 
-    rows = read_each(_some(node, "[CELL, …]"), read)
+    rows = read_each(_non_empty_items(node, "[CELL, …]"), read)
     widths = {len(row): row for row in rows if isinstance(row, tuple)}
     if len(widths) > 1:
         counts = " and ".join(pluralize(width, "cell") for width in widths)
@@ -158,7 +158,7 @@ def _read_values(node: Node, kind: Kind) -> list[Expectation]:
     readers: Readers = {
         "min": lambda value: _read_limit(value, kind),
         "max": lambda value: _read_limit(value, kind),
-        "in": lambda value: tuple(read_each(_some(value, "VALUE"), lambda item: _read_limit(item, kind))),
+        "in": lambda value: tuple(read_each(_non_empty_items(value, "VALUE"), lambda item: _read_limit(item, kind))),
         "not_null": choice("true"),
         "unique": choice("true"),
         "matches": _read_pattern,

@@ -209,7 +209,7 @@ def read_compare(node: Node) -> dict[str, Any]:
     return {**numbers, **fields}
 
 
-def _limits(readers: Readers) -> Reader[dict[str, Any]]:
+def _tolerance_reader(readers: Readers) -> Reader[dict[str, Any]]:
     """Return a reader of tolerances, which refuses a number alone because it could be absolute or relative."""
 
     @shape(lambda: shape_of(mapping_of(readers)))
@@ -302,7 +302,7 @@ _relative_tolerance = number_within(
 
 
 TOLERANCE: Mapping[str, Reader[float]] = {"rel": _relative_tolerance, "abs": number_from_zero}
-NUMBERS: Readers = {**TOLERANCE, "columns": entries_of(_limits(TOLERANCE))}
+NUMBERS: Readers = {**TOLERANCE, "columns": entries_of(_tolerance_reader(TOLERANCE))}
 
 
 def has_tables(kind: Kind) -> bool:
@@ -376,7 +376,7 @@ _WHITESPACE = CompareKey(
 )
 # What values of JSON answers may have of their own, below a path.
 _OF_VALUES: Mapping[str, CompareKey] = {
-    "numbers": CompareKey("the tolerance of numbers; default: none", _limits(TOLERANCE), has_documents),
+    "numbers": CompareKey("the tolerance of numbers; default: none", _tolerance_reader(TOLERANCE), has_documents),
     "case": _CASE,
     "whitespace": _WHITESPACE,
     "lists": CompareKey(
@@ -425,7 +425,7 @@ def _json_compare(node: Node) -> dict[str, Any]:
 COMPARE: Mapping[str, CompareKey] = {
     "numbers": CompareKey(
         "the tolerance: x equals y if |x - y| <= max(rel * max(|x|, |y|), abs); default: 1e-6, 1e-9 (floats)",
-        _limits(NUMBERS),
+        _tolerance_reader(NUMBERS),
         is_compared,
     ),
     "text_numbers": CompareKey('true: the text "5" equals the number 5; default: false, for sparql true', flag),

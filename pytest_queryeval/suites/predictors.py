@@ -77,7 +77,7 @@ def read_predictor(node: Node) -> PredictorSpec:
         source_text = mask_credentials(str(node.value))
         if source_text in PREDICTORS:
             raise node.problem(f"'{source_text}' alone names no predictor: write {_FORMS}")
-        hint = _hint(source_text, node.file.folder)
+        hint = _predictor_hint(source_text, node.file.folder)
         if not hint:
             near = nearest(source_text, PREDICTORS.names())
             hint = f": did you mean '{near}'?" if near else f": write {_FORMS}"
@@ -92,7 +92,7 @@ def read_predictor(node: Node) -> PredictorSpec:
     return PredictorSpec(kind=kind, settings=settings, folder=node.file.folder, location=node.location)
 
 
-def _hint(text: str, folder: Path) -> str:
+def _predictor_hint(text: str, folder: Path) -> str:
     """Return how to name a program, or a function of which the text has only the file or a dotted name; else empty."""
     if len(words := text.split()) > 1 and not os.path.isfile(folder / text):  # noqa: PTH113 - Path.is_file raises for long names
         return f": a program is named in a suite, as `predictor: {{command: [{', '.join(words)}]}}`"

@@ -23,7 +23,7 @@ from pytest_queryeval.documents.values import (
 _PART = r"(?:\"[^\"]+\"|`[^`]+`|[^.\"`*]+)"
 
 
-def _name(pattern: str, stated: str, forms: str) -> Reader[str]:
+def _name_reader(pattern: str, stated: str, forms: str) -> Reader[str]:
     """Return a reader of a name that matches a pattern, perhaps with dots and quoted parts.
 
     `stated` is the pattern in its shape, for editors; `forms` are examples for the message.
@@ -39,10 +39,10 @@ def _name(pattern: str, stated: str, forms: str) -> Reader[str]:
     return read
 
 
-_name_of_one = _name(
+_name_of_one = _name_reader(
     rf"{_PART}(?:\.{_PART})*", r"^[^.*]+(\.[^.*]+)*$", "SCHEMA.NAME, or '\"Name\"' for one that needs quotes"
 )
-_name_or_all = _name(
+_name_or_all = _name_reader(
     rf"(?:{_PART}\.)*(?:{_PART}|\*)",
     r"^([^.*]+\.)*([^.*]+|\*)$",
     "SCHEMA.NAME, SCHEMA.*, or '\"Name\"' for one with quotes",

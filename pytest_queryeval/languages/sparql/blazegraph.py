@@ -70,7 +70,7 @@ def label_changes(query_tokens: Sequence[Token], prefixes: Mapping[str, str]) ->
         body = call[call.index(head[0]) + 2 :]
         group = next(at for at in range(place, -1, -1) if query_tokens[at].depth == token.depth - 1)
         group_end = _closing(query_tokens, group)
-        named = _names(body, [_iri(part, prefixes) for part in body])
+        named = _stated_names(body, [_iri(part, prefixes) for part in body])
         if named is None or group_end == len(query_tokens):
             continue
         stated_names, languages = named
@@ -115,11 +115,13 @@ def _selected(query_tokens: Sequence[Token], group: int) -> tuple[list[Name], bo
             head = [*takewhile(lambda part: part.text != "{", following_tokens)] if is_select else following_tokens
             columns = [part for part in head if not is_select or part.depth == depth]
             texts = dict.fromkeys(part.text for part in columns if part.kind == "variable")
-            return [name for text in texts for name in _name(text)], any(part.text == "*" for part in columns)
+            return [name for text in texts for name in _named_by_ending(text)], any(
+                part.text == "*" for part in columns
+            )
     return [], False
 
 
-def _name(variable: str) -> Iterator[Name]:
+def _named_by_ending(variable: str) -> Iterator[Name]:
     """Yield the name that a variable stands for by its ending, such as `Label`; nothing for other variables."""
     for ending, property_ in PROPERTIES.items():
         if variable.endswith(ending) and len(variable) > len(ending) + 1:
@@ -127,7 +129,7 @@ def _name(variable: str) -> Iterator[Name]:
             return
 
 
-def _names(body: Sequence[Token], iris: Sequence[str]) -> tuple[list[Name], list[str]] | None:
+def _stated_names(body: Sequence[Token], iris: Sequence[str]) -> tuple[list[Name], list[str]] | None:
     """Return the names and the languages that the triples in the braces of a call state; None for other content."""
     names, languages, terms = list[Name](), list[str](), list[str]()
     for token, iri in [*zip(body, iris, strict=True), (None, ".")]:

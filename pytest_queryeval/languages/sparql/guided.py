@@ -51,7 +51,7 @@ def open_query(query: str, prefixes: Mapping[str, str]) -> OpenSparqlQuery | Non
 
     `prefixes` are those of the source.
     """
-    tree = _read(query, prefixes)
+    tree = _select_tree(query, prefixes)
     if tree is None:
         return None
     query_with_choices = OpenSparqlQuery(tree, _limited(tree), _collections(tree))
@@ -98,7 +98,7 @@ class OpenSparqlQuery:
             columns = {f"?{name}": alignment[at] for at, name in enumerate(gold.columns) if at in alignment}
             avoided = _left_out(self._tree) if way == "descending" else set()
             keys = {
-                id(select): _keys(select, columns, predicted.rows, way, is_avoided=id(select) in avoided)
+                id(select): _guiding_keys(select, columns, predicted.rows, way, is_avoided=id(select) in avoided)
                 for select in self._limited
             }
             text = _WRITER.query(_with_keys(_with_lists(self._tree, self._collections), keys))
@@ -114,7 +114,9 @@ class OpenSparqlQuery:
         """
         before = (SortKey(is_descending=False, value=Expr(first)),) if first else ()
         return [
-            _WRITER.query(_with_keys(self._tree, {id(it): (*before, *_keys(it, {}, (), way)) for it in self._limited}))
+            _WRITER.query(
+                _with_keys(self._tree, {id(it): (*before, *_guiding_keys(it, {}, (), way)) for it in self._limited})
+            )
             for way in (WAYS[1:] if self._limited else ())
         ]
 
@@ -123,7 +125,7 @@ class OpenSparqlQuery:
         return list(dict.fromkeys(name for select in self._limited for name in _sortable(select)))
 
 
-def _read(query: str, prefixes: Mapping[str, str]) -> Select | None:
+def _select_tree(query: str, prefixes: Mapping[str, str]) -> Select | None:
     """Return the tree of a SELECT; None for any other text."""
     try:
         tree = read_tree(query, prefixes).tree
@@ -239,7 +241,7 @@ def _left_out(tree: Select) -> set[int]:
     return within | {id(select) for select in _limited(tree) if select.offset}
 
 
-def _keys(
+def _guiding_keys(
     select: Select, columns: Mapping[str, int], rows: Sequence[Row], way: Way, *, is_avoided: bool = False
 ) -> tuple[SortKey, ...]:
     """Return the sort keys by which a subquery prefers solutions of the predicted rows, then sorts the rest by `way`.
@@ -254,13 +256,13 @@ def _keys(
     conditions = [
         _joined("&&", [_has_value(name, value) for name, value in zip(known, solution, strict=True)])
         for solution in solutions
-        if known and all(value is None or _term(value) for value in solution)
+        if known and all(value is None or _term_text(value) for value in solution)
     ]
     if conditions:
         value = _as_number(_joined("||", conditions))
         keys.append(SortKey(is_descending=not is_avoided, value=value))
     if way == "as predicted":
-        cells = dict.fromkeys(term for row in rows[:MAX_CELLS] for cell in row if (term := _term(cell)))
+        cells = dict.fromkeys(term for row in rows[:MAX_CELLS] for cell in row if (term := _term_text(cell)))
         terms = [*cells][: MAX_CELLS // max(len(sortable), 1)]
         counts = [_as_number(Expr("IN", (Expr(name), *map(Expr, terms)))) for name in sortable]
         return (*keys, SortKey(is_descending=True, value=_joined("+", counts))) if terms and counts else tuple(keys)
@@ -281,10 +283,10 @@ def _joined(operator: str, operands: Sequence[Expr]) -> Expr:
 def _has_value(variable: str, value: Cell) -> Expr:
     if value is None:
         return Expr("!", (Expr("BOUND", (Expr(variable),)),))
-    return Expr("=", (Expr(variable), Expr(_term(value))))
+    return Expr("=", (Expr(variable), Expr(_term_text(value))))
 
 
-def _term(cell: Cell) -> str:
+def _term_text(cell: Cell) -> str:
     """Return the text of an IRI or a literal in a query; empty for other cells, and for an invalid IRI or language."""
     match cell:
         case IRI(iri):

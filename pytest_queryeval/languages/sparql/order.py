@@ -32,7 +32,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
         return None
     if not ordered and any(token.is_word("ORDER") for token in query.tokens):
         return None
-    keys = _keys(query) if ordered else ()
+    keys = _sort_keys(query) if ordered else ()
     if keys is None:
         return replace(UNREADABLE, limited=limit)
     offset: int | None = 0
@@ -60,7 +60,7 @@ def order_plan(text: str, columns: tuple[str, ...], row_count: int, max_rows: in
     )
 
 
-def _keys(query: QueryOutline) -> tuple[tuple[Token, ...], ...] | None:
+def _sort_keys(query: QueryOutline) -> tuple[tuple[Token, ...], ...] | None:
     """Return the tokens of each sort key without ASC and DESC; None if they cannot be read."""
     start = query.modifier_index("ORDER")
     assert start is not None

@@ -525,14 +525,14 @@ def _is_prefixes(value: Any) -> bool:
         all(_NAME.fullmatch(str(name)) and is_iri(iri) for name, iri in part.items())
         if isinstance(part, dict)
         else part in tuple(PREFIX_SETS)
-        for part in _parts(value)
+        for part in _prefix_parts(value)
     )
 
 
-def _problems(value: Any) -> str:
+def _prefix_problems(value: Any) -> str:
     """Return the end of a message on the setting `prefixes`: which parts are wrong, and why."""
     problems = []
-    for part in _parts(value):
+    for part in _prefix_parts(value):
         if isinstance(part, dict):
             for name, iri in part.items():
                 if not _NAME.fullmatch(str(name)):
@@ -544,7 +544,7 @@ def _problems(value: Any) -> str:
     return f": {', '.join(problems)}"
 
 
-def _parts(value: Any) -> list[Any]:
+def _prefix_parts(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
@@ -553,7 +553,7 @@ _SET_NAMES = ", ".join(f"'{name}'" for name in PREFIX_SETS)
 PREFIXES = SettingValidator(
     _is_prefixes,
     f"{_SET_NAMES}, a mapping of names to IRIs such as {{ex: 'http://example.org/'}}, or a list of these",
-    suggestion=_problems,
+    suggestion=_prefix_problems,
     shape=either(_SHAPE, list_shape(_SHAPE)),
 )
 
@@ -561,7 +561,7 @@ PREFIXES = SettingValidator(
 def declared_prefixes(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the prefixes that a source declares by its `profile` and `prefixes`; of several IRIs, the last counts."""
     prefixes = dict(PREFIX_SETS.get(settings.get("profile", ""), {}))
-    for part in _parts(settings.get("prefixes", [])):
+    for part in _prefix_parts(settings.get("prefixes", [])):
         prefixes |= part if isinstance(part, dict) else PREFIX_SETS[part]
     return prefixes
 

@@ -85,7 +85,7 @@ class SourceTerms:
         self._prefixes = prefixes
         self._is_local = is_local
         self._answers: dict[str, bool | None] = {}
-        self._names: dict[Role, _Names] = {}
+        self._names: dict[Role, _TermIndex] = {}
         self._nearest: dict[tuple[str, Role], Sequence[str]] = {}
 
     def unknown_terms(self, query: str, golds: Sequence[str]) -> list[UnknownTerm] | None:
@@ -108,7 +108,7 @@ class SourceTerms:
         roles_of_golds = [*self._roles_of(gold for gold in golds if gold != query)]
         where = tree.tree.where or Group(())
         required = {*why_empty(where, lambda element: unknown_in(element, unknown))}
-        lists = [_list(node)[1:] for node in walk(where) if isinstance(node, Data | Filter)]
+        lists = [_listed_iris(node)[1:] for node in walk(where) if isinstance(node, Data | Filter)]
         spared = {term for listed in lists if not {*listed} <= {*unknown} for term in listed} - required
         return [
             self._described(term, roles[term], roles_of_golds, writer, tree.tree, is_required=term in required)
@@ -198,12 +198,12 @@ class SourceTerms:
         gold_terms = {name for roles in roles_of_golds for name in roles if roles[name] == role}
         labels = self._names_of(role).names if self._is_local else {}
         names = [(name, text) for name in gold_terms for text in (local_name(name), *labels.get(name, ()))]
-        nearest = _Names(names).nearest(term, MIN_LIKENESS_OF_GOLD)
+        nearest = _TermIndex(names).nearest(term, MIN_LIKENESS_OF_GOLD)
         return next((name for name in nearest if self._occurs(name, role, "")), None)
 
-    def _names_of(self, role: Role) -> _Names:
+    def _names_of(self, role: Role) -> _TermIndex:
         if role not in self._names:
-            self._names[role] = _Names(self._terms_with_names(role))
+            self._names[role] = _TermIndex(self._terms_with_names(role))
         return self._names[role]
 
     def _terms_with_names(self, role: Role) -> Iterable[tuple[str, str]]:
@@ -233,7 +233,7 @@ def term_roles(tree: Select) -> dict[str, Role]:
     roles_of_variables = {name: role for triple in required for name, role in _roles(triple)}
     for node in walk(where):
         if isinstance(node, Data | Filter):
-            variable, *listed = _list(node)
+            variable, *listed = _listed_iris(node)
             for name in listed if variable in roles_of_variables else ():
                 roles.setdefault(name, roles_of_variables[variable])
     return {term: role for term, role in roles.items() if _TERM.fullmatch(term)}
@@ -247,7 +247,7 @@ def _roles(triple: Triple) -> Iterator[tuple[str, Role]]:
     yield triple.object, "node" if {"a", _SUBCLASS}.isdisjoint(triple.path) else "class"
 
 
-def _list(node: Node) -> Sequence[str]:
+def _listed_iris(node: Node) -> Sequence[str]:
     """Return the only variable of VALUES, or that of IN, followed by the IRIs that it may be; [""] for other nodes."""
     match node:
         case Data(parts) if len(names := [part for part in parts if is_variable(part)]) == 1:
@@ -262,7 +262,7 @@ def unknown_in(element: Element, unknown: Collection[str]) -> list[str]:
     if isinstance(element, Triple):
         steps = [RDF_TYPE if step == "a" else step for step in required_steps(element.path)]
         return [term for term in (element.subject, *steps, element.object) if steps and term in unknown]
-    _, *listed = _list(element)
+    _, *listed = _listed_iris(element)
     return listed if {*listed} <= {*unknown} else []
 
 
@@ -274,7 +274,7 @@ def local_name(term: str) -> str:
 
 def are_alike(term: str, gold_term: str) -> bool:
     """Return whether a term of gold has a local name so similar to that of another term that it may be meant."""
-    return bool(_Names([(gold_term, local_name(gold_term))]).nearest(term, MIN_LIKENESS_OF_GOLD))
+    return bool(_TermIndex([(gold_term, local_name(gold_term))]).nearest(term, MIN_LIKENESS_OF_GOLD))
 
 
 def words(name: str) -> list[str]:
@@ -298,7 +298,7 @@ def _union(*patterns: str) -> str:
     return " UNION ".join(f"{{ {pattern} }}" for pattern in patterns)
 
 
-class _Names:
+class _TermIndex:
     """An index of terms by the trigrams of their names."""
 
     def __init__(self, names: Iterable[tuple[str, str]]) -> None:

@@ -84,7 +84,7 @@ def read_clauses(text: str, tokens: Sequence[Token]) -> Clauses | None:
     items = _items(text, tokens[:start], [place for place in top if place < start])
     return Clauses(
         uncut=text[: tokens[start].start].rstrip(),
-        keys=tuple(_key(text, key) for key in _split(parts.get(TokenType.ORDER_BY, []))),
+        keys=tuple(_key(text, key) for key in _split_at_commas(parts.get(TokenType.ORDER_BY, []))),
         limited=bool(parts.keys() - {TokenType.ORDER_BY}),
         offset=_offset(parts.get(TokenType.LIMIT, []), parts.get(TokenType.OFFSET, [])),
         items=None if items is None else items[0],
@@ -111,7 +111,7 @@ def _at_top(tokens: Sequence[Token]) -> Iterator[int]:
         depth += token.token_type in OPENING
 
 
-def _split(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+def _split_at_commas(tokens: Sequence[Token]) -> list[Sequence[Token]]:
     """Return the parts of a list of tokens between commas outside of brackets."""
     if not tokens:
         return []
@@ -139,7 +139,7 @@ def _items(text: str, tokens: Sequence[Token], top: Sequence[int]) -> tuple[tupl
         return None
     end = next((place for place in top if place > begin and _ends_items(tokens, place)), len(tokens))
     items = []
-    for part in _split(tokens[begin:end]):
+    for part in _split_at_commas(tokens[begin:end]):
         if not part:
             return None
         if _is_star(part):
@@ -176,14 +176,14 @@ def _key(text: str, tokens: Sequence[Token]) -> Key:
         end -= 1
     if end > 2 and tokens[end - 2].text.upper() == "COLLATE":
         end -= 2
-    while end - first > 2 and tokens[first].token_type is TokenType.L_PAREN and _closes(tokens[first:end]):
+    while end - first > 2 and tokens[first].token_type is TokenType.L_PAREN and _are_one_pair(tokens[first:end]):
         first, end = first + 1, end - 1
     whole, expression = _text_of(text, tokens), _text_of(text, tokens[first:end])
     before = text[tokens[0].start : tokens[first].start] if tokens else ""
     return Key(before, expression, whole[len(before) + len(expression) :])
 
 
-def _closes(tokens: Sequence[Token]) -> bool:
+def _are_one_pair(tokens: Sequence[Token]) -> bool:
     """Return whether the first and the last token are a pair of brackets."""
     return all(place in (0, len(tokens) - 1) for place in _at_top(tokens)) and tokens[-1].token_type in CLOSING
 

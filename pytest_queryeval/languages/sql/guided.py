@@ -71,7 +71,7 @@ class _Reading:
 
 
 @lru_cache(maxsize=MAX_QUERIES)
-def _read(query: str, dialect: str) -> _Reading | None:
+def _read_open_query(query: str, dialect: str) -> _Reading | None:
     """Return the tree and the choices of a query that leaves its answer open; None for any other query. Cached.
 
     None without a dialect, too: then it is unknown how texts are quoted, and texts of answers are not trusted. None for
@@ -109,7 +109,7 @@ def open_query(query: str, dialect: str, schema: Callable[[], Schema]) -> OpenSq
 
     `schema` returns the tables; it is called only for an open query.
     """
-    reading = _read(query, dialect)
+    reading = _read_open_query(query, dialect)
     return None if reading is None else _open_query(reading, dialect, schema())
 
 
@@ -331,7 +331,7 @@ class OpenSqlQuery:
         assert isinstance(query, exp.Select)
         reads_groups = is_grouped(query) and choice.kind in ("limit", "window", "distinct on", "sorted input")
         hidden = (exp.Window, exp.Query) if reads_groups else (exp.Window, exp.Query, exp.AggFunc)
-        values = [self._value(choice, use) for use in traces.uses(query)] or [None]
+        values = [self._valued_item(choice, use) for use in traces.uses(query)] or [None]
         uses = [[pair for pair in use if pair[0].find(*hidden) is None] for use in traces.uses(query)] or [[]]
         others = [*group_keys(query), *(item.unalias() for item in query.expressions)]
         if not reads_groups:
@@ -348,7 +348,7 @@ class OpenSqlQuery:
             *self._places(choice),
         )
 
-    def _value(self, choice: Choice, use: Sequence[Pair]) -> Pair | None:
+    def _valued_item(self, choice: Choice, use: Sequence[Pair]) -> Pair | None:
         """Return the item with a choice's call in which a row's value replaces the call, and its output.
 
         None without one.
@@ -386,11 +386,12 @@ class OpenSqlQuery:
         call = call_within(choice.node)
         if choice.kind == "limit":
             before, taken = (
-                _number(part.expression) if part else 0 for part in map(choice.query.args.get, ("offset", "limit"))
+                _literal_number(part.expression) if part else 0
+                for part in map(choice.query.args.get, ("offset", "limit"))
             )
             places = [before + 1, before + taken]
         elif isinstance(call, exp.NthValue) and _nesting_keys(choice) is not None:
-            places = [_number(call.args["offset"])]
+            places = [_literal_number(call.args["offset"])]
         elif isinstance(call, exp.RowNumber):
             name = next((item.alias for item in choice.query.expressions if item.unalias() is choice.node), "").lower()
             places = []
@@ -398,7 +399,9 @@ class OpenSqlQuery:
                 is_named = name and isinstance(node.this, exp.Column) and node.this.name.lower() == name
                 if is_named or node.this is choice.node:
                     off = isinstance(node, exp.GT) - isinstance(node, exp.LT)
-                    bounds = [_number(bound) + off for bound in node.iter_expressions() if bound is not node.this]
+                    bounds = [
+                        _literal_number(bound) + off for bound in node.iter_expressions() if bound is not node.this
+                    ]
                     places += [1, *bounds] if isinstance(node, exp.LT | exp.LTE) else bounds
         return max(min(places, default=1), 1), max(places, default=0)
 
@@ -512,6 +515,6 @@ def _order_of(choice: Choice) -> object:
     return (id(choice.query), "collections") if isinstance(choice.node, COLLECTIONS) else id(choice.node)
 
 
-def _number(node: exp.Expr) -> int:
+def _literal_number(node: exp.Expr) -> int:
     """Return the number that a literal is; 0 for other expressions."""
     return int(node.name) if isinstance(node, exp.Literal) and node.name.isdigit() else 0

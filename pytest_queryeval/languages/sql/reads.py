@@ -136,7 +136,7 @@ def view_queries(ddl: str, dialect: str) -> dict[TableName, exp.Query | None]:
             table, query = statement.find(exp.Table), statement.args.get("expression")
             is_view = isinstance(statement, exp.Create) and statement.args.get("kind", "VIEW") == "VIEW"
             if is_view and table is not None:
-                queries[table_name(_parts(table), dialect)] = query if isinstance(query, exp.Query) else None
+                queries[table_name(_name_parts(table), dialect)] = query if isinstance(query, exp.Query) else None
     return queries
 
 
@@ -199,7 +199,7 @@ def _place(text: str, start: int) -> str:
     return f"line {text.count(chr(10), 0, start) + 1}, column {start - text.rfind(chr(10), 0, start)}"
 
 
-def _parts(table: exp.Table) -> list[tuple[str, bool]]:
+def _name_parts(table: exp.Table) -> list[tuple[str, bool]]:
     return [(part.name, bool(part.args.get("quoted"))) for part in table.parts]
 
 
@@ -293,7 +293,7 @@ class _Reader:
         if not isinstance(node, _QUERIES):
             self._problem(f"{'nothing' if node is None else node.key.upper()} instead of a query")
             return None
-        scope = self._with(node, scope)
+        scope = self._scope_behind_with(node, scope)
         if isinstance(node, exp.Values):
             self._walk(node.expressions, scope)
             return None
@@ -328,7 +328,7 @@ class _Reader:
             self._walk(node.args.get(name), results)
         return None if node.args.get("pivots") or node.args.get("sample") else outputs
 
-    def _with(self, node: exp.Expr, scope: _Scope) -> _Scope:
+    def _scope_behind_with(self, node: exp.Expr, scope: _Scope) -> _Scope:
         """Return the scope behind the WITH of a query; the scope itself without WITH."""
         clause = node.args.get("with_")
         if clause is None:
@@ -386,14 +386,14 @@ class _Reader:
             self._from_item(join.this, scope)
             names = {folded(column.name): self._place_of(column) for column in join.args.get("using") or ()}
             if join.method == "NATURAL":
-                names = dict.fromkeys(self._shared(scope.items[:before], scope.items[before:]), "")
+                names = dict.fromkeys(self._natural_columns(scope.items[:before], scope.items[before:]), "")
             for name, place in names.items():
                 for item in scope.items:
                     if item.columns is None or name in item.columns:
                         self._add_column("joined", item, item.column(name), place)
             self._walk_but(join, ("this", "using"), scope)
 
-    def _shared(self, left: Collection[_Item], right: Collection[_Item]) -> Collection[str]:
+    def _natural_columns(self, left: Collection[_Item], right: Collection[_Item]) -> Collection[str]:
         """Return the columns that NATURAL may compare; items with unknown columns add a read of all and a problem."""
         sides = [{name for item in side for name in item.columns or ()} for side in (left, right)]
         unknown = [item for item in (*left, *right) if item.columns is None]
@@ -466,7 +466,7 @@ class _Reader:
                 self._function(function.this if isinstance(function, exp.Table) else function, scope)
             self._add_item(node, None, scope)
             return
-        name = table_name(_parts(node), self.dialect)
+        name = table_name(_name_parts(node), self.dialect)
         queries = [level.queries[name[0]] for level in scope.outward() if name[0] in level.queries]
         if queries and len(node.parts) == 1:
             self._add_item(node, self._outputs_of(queries[0]), scope, name[0])
@@ -571,7 +571,7 @@ class _Reader:
         for name in node.expressions if self.dialect in _JSON_ARROWS else ():
             behind = self.text[name.meta.get("end", len(self.text)) + 1 :].lstrip()
             if self._open_views or behind[:1] not in (":", ","):  # `lambda x, y: x + y`
-                self._add_columns(self._find(folded(name.name), scope, self._key(name))[0], name)
+                self._add_columns(self._owners_of(folded(name.name), scope, self._key(name))[0], name)
         self._walk(node.this, _Scope(scope, parameters=frozenset(folded(name.name) for name in node.expressions)))
 
     @_walk.register
@@ -599,7 +599,7 @@ class _Reader:
     def _word(self, word: exp.Var | exp.Identifier, scope: _Scope) -> None:
         """Read a name that the parser takes for a word, such as the unit of a function, but databases for a column."""
         if not isinstance(word.parent, exp.PropertyEQ | exp.Kwarg | exp.Alias | exp.TableAlias):
-            owners = self._find(folded(word.name), scope)[0]
+            owners = self._owners_of(folded(word.name), scope)[0]
             self._add_columns([(item, name) for item, name in owners if item.columns and name != ALL], word)
 
     @_walk.register
@@ -610,7 +610,7 @@ class _Reader:
             if items:
                 self._star(name, items, scope)
                 return
-            owners, is_known = self._find(folded(column.parts[-2].name), scope)
+            owners, is_known = self._owners_of(folded(column.parts[-2].name), scope)
             self._add_columns(owners, column)
             if not is_known:
                 self.unknown.append(f"nothing in FROM is called {column.parts[-2].name}")
@@ -632,19 +632,19 @@ class _Reader:
         """Return the columns that a name may stand for, and whether it is known to stand for something."""
         parts, keys = column.parts, self._qualifiers(column)
         if not keys:
-            return self._find(folded(column.name), scope, self._key(column.this))
+            return self._owners_of(folded(column.name), scope, self._key(column.this))
         items: list[_Item] = []
         owners: _Owners = []
         for items in self._items_outward(keys, scope):
-            owners = self._find_in(items, folded(column.name))
+            owners = self._owners_among(items, folded(column.name))
             if owners:  # else some databases look further out
                 break
         is_known = bool(owners)
         owners += self._fields_before(folded(parts[0].name), scope, items)
         if not is_known or len(parts) > 2:  # a field of a column: a.b, or of a table's column: a.b.c
-            found, is_row = self._find(folded(parts[0].name), scope, keys[0])
+            found, is_row = self._owners_of(folded(parts[0].name), scope, keys[0])
             for place, part in enumerate(parts[1:-1], start=1):
-                found += self._find_in(self._items(keys[:place], scope), folded(part.name))
+                found += self._owners_among(self._items(keys[:place], scope), folded(part.name))
             owners, is_known = [*owners, *found], is_known or is_row or bool(found)
         return owners, is_known
 
@@ -668,12 +668,12 @@ class _Reader:
         nearer = [item for level in inside for item in level.items if name in (item.columns or ())]
         return [(item, item.column(name)) for item in nearer] if items and self.dialect != "sqlite" else []
 
-    def _find_in(self, items: Iterable[_Item], name: str) -> _Owners:
+    def _owners_among(self, items: Iterable[_Item], name: str) -> _Owners:
         """Return the column of this name for each item that may have it."""
         hidden = name in HIDDEN_COLUMNS.get(self.dialect, ())
         return [(item, item.column(name)) for item in items if item.columns is None or name in item.columns or hidden]
 
-    def _find(self, name: str, scope: _Scope, key: str = "") -> tuple[_Owners, bool]:
+    def _owners_of(self, name: str, scope: _Scope, key: str = "") -> tuple[_Owners, bool]:
         """Return the columns that a name without a table may stand for, and whether it is known to stand for something.
 
         `key` is the name as databases compare it, if that differs; parameters, aliases and rows are compared by it.
@@ -688,7 +688,7 @@ class _Reader:
             unknown = [item for item in level.items if item.columns is None and (item.table is not None or not known)]
             if name in HIDDEN_COLUMNS.get(self.dialect, ()):
                 known = known or [item for item in level.items if item.table is not None]
-            owners += self._find_in([*known, *unknown], name)
+            owners += self._owners_among([*known, *unknown], name)
             if known:
                 return owners, True
             is_row = self.dialect not in _WITHOUT_ROWS
@@ -754,7 +754,7 @@ class _Reader:
                 owners, _ = self._resolved(column, here)
                 if len(column.parts) > 2:  # of a schema's table; a field of a column is another value
                     of = self._items(self._qualifiers(column), here)
-                    owners = owners if owners == self._find_in(of, folded(column.name)) else []
+                    owners = owners if owners == self._owners_among(of, folded(column.name)) else []
                 if len(owners) == 1 and owners[0][0].table is not None:
                     item, name = owners[0]
                     read = self.reads[item.read]

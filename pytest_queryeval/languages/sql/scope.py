@@ -68,11 +68,11 @@ class ScopeRules:
         }
 
     @cached_property
-    def _denied(self) -> Sequence[tuple[TableName, str]]:
+    def _denied_columns(self) -> Sequence[tuple[TableName, str]]:
         """Denied columns in lower case, with their table, or () for a column that is denied in all tables."""
         denied = []
         for name in self.scope.deny:
-            *table, (column, _) = _parts(name)
+            *table, (column, _) = _name_parts(name)
             denied.append((table_name(table, self.dialect) if table else (), folded(column)))
         return denied
 
@@ -137,12 +137,12 @@ class ScopeRules:
         for table, conditions in self._where.items():
             if _matches(read.table, table):
                 for column, constant in conditions.items():
-                    name = folded(_parts(column)[-1][0])
+                    name = folded(_name_parts(column)[-1][0])
                     if not any(name == of and is_same(constant, text, is_text) for of, text, is_text in read.filters):
                         yield column, constant
 
     def _is_denied(self, read: Read) -> bool:
-        for table, column in self._denied:
+        for table, column in self._denied_columns:
             if table and not _matches(read.table, table):
                 continue
             if column == ALL or folded(read.column) == column:
@@ -172,7 +172,7 @@ class ScopeRules:
         named = [("tables", name) for name in self.scope.tables or ()]
         named += [(key, name) for key in ("columns", "where") for name in getattr(self.scope, key)]
         for key, name in named:
-            table = _parts(name)[-1][0]
+            table = _name_parts(name)[-1][0]
             if table != ALL and table.lower() not in tables:
                 hint = did_you_mean(table, tables)
                 yield f"`scope: {key}` names the table {name}, which the source does not have{hint}"
@@ -180,22 +180,22 @@ class ScopeRules:
         for table, conditions in self.scope.where.items():
             columns[table] = [*columns.get(table, ()), *conditions]
         for denied in self.scope.deny:
-            *above, (column, _) = _parts(denied)
+            *above, (column, _) = _name_parts(denied)
             columns.setdefault(above[-1][0] if above else ALL, []).append(column)
         for table, names in columns.items():
-            own = _parts(table)[-1][0].lower()
+            own = _name_parts(table)[-1][0].lower()
             known = [name for of, names_of in tables.items() if own in (ALL, of) for name in names_of]
             for name in names if known else ():
-                column = _parts(name)[-1][0]
+                column = _name_parts(name)[-1][0]
                 if column != ALL and column.lower() not in map(str.lower, known):
                     lacking = "no table of the source has" if own == ALL else f"{table} does not have"
                     yield f"`scope` names the column {column}, which {lacking}{did_you_mean(column, known)}"
 
     def _table_name(self, name: str) -> TableName:
-        return table_name(_parts(name), self.dialect)
+        return table_name(_name_parts(name), self.dialect)
 
     def _column_key(self, name: str) -> str:
-        column, quoted = _parts(name)[-1]
+        column, quoted = _name_parts(name)[-1]
         return name_key(column, self.dialect, quoted=quoted)
 
 
@@ -282,7 +282,7 @@ def shown_constant(constant: Constant) -> str:
     return "'" + constant.replace("'", "''") + "'" if isinstance(constant, str) else str(constant)
 
 
-def _parts(name: str) -> list[tuple[str, bool]]:
+def _name_parts(name: str) -> list[tuple[str, bool]]:
     """Return the parts of a dotted name, with whether they are quoted."""
     return [
         (match[3].strip(), False) if match[3] is not None else ((match[1] or match[2] or "").replace('""', '"'), True)

@@ -47,7 +47,7 @@ def type_name(value: Cell) -> str:
 def is_comparable(expression: exp.Expr, value: Cell, types: AbstractSet[str]) -> bool:
     """Return whether a query can compare an expression, whose values have these types, with a predicted value."""
     if isinstance(value, tuple | Mapping):
-        parts = _parts(expression, value)
+        parts = _paired_parts(expression, value)
         return parts is not None and all(is_comparable(*part, {""}) for part in parts)
     if _literal(value) is None:
         return False
@@ -55,7 +55,7 @@ def is_comparable(expression: exp.Expr, value: Cell, types: AbstractSet[str]) ->
     return value is None or types == {""} or type_name(value) in types or is_date_as_text
 
 
-def _parts(expression: exp.Expr, value: Cell) -> list[tuple[exp.Expr, Cell]] | None:
+def _paired_parts(expression: exp.Expr, value: Cell) -> list[tuple[exp.Expr, Cell]] | None:
     """Return pairs of the parts of an expression that makes a struct or a list, and those of a value.
 
     None if they differ.
@@ -89,7 +89,7 @@ def _literal(value: Cell) -> exp.Expr | None:
 def equals(expression: exp.Expr, value: Cell) -> exp.Expr:
     """Return the condition that an expression has a value; a float has to be within the default tolerance."""
     literal = _literal(value)
-    if (parts := _parts(expression, value)) is not None:
+    if (parts := _paired_parts(expression, value)) is not None:
         return exp.and_(*(equals(*part) for part in parts), copy=False)
     if literal is None or value is None:
         return exp.Is(this=expression.copy(), expression=exp.null())

@@ -283,7 +283,7 @@ class _SpiderParser:
     def select(self) -> View:
         first = self.place
         tables, on = self.from_clause()
-        names = _names(tables)
+        names = _table_names(tables)
         after, self.place = self.place, first
         distinct, items = self.select_clause(names)
         self.place = after
@@ -311,7 +311,7 @@ class _SpiderParser:
         while self.word != END:
             in_parentheses = self.accept("(")
             tables.append(self.query() if self.word == "select" else self.table())
-            names |= _names(tables[-1:])
+            names |= _table_names(tables[-1:])
             if self.accept("on"):
                 joined = self.conditions(names)
                 conditions += ["and", *joined] if conditions else joined
@@ -457,7 +457,7 @@ class _SpiderParser:
         return self.names.column(self.take(), self.aliases, tables)
 
 
-def _names(tables: Iterable[Hashable]) -> dict[str, None]:
+def _table_names(tables: Iterable[Hashable]) -> dict[str, None]:
     """Return the tables that have names, without repetition."""
     return {table: None for table in tables if isinstance(table, str)}
 

@@ -227,7 +227,7 @@ class Traces:
         Other collections of their SELECT are items, too, and different ones: all have one order.
         """
         top = top_query(self.tree)
-        paths = [[*self._path(top, place)] for place in range(self.width)] if isinstance(top, exp.Select) else []
+        paths = [[*self._value_path(top, place)] for place in range(self.width)] if isinstance(top, exp.Select) else []
         for number, choice in enumerate(self.choices):
             query = choice.query
             outputs = [place for place, path in enumerate(paths) if path and call_within(path[-1][1]) is choice.node]
@@ -245,7 +245,7 @@ class Traces:
                     Collection(outputs[0], separator, group, may_repeat=query is not top, around=around),
                 )
 
-    def _path(self, select: exp.Select, place: int) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
+    def _value_path(self, select: exp.Select, place: int) -> Iterator[tuple[str, exp.Expr, exp.Select]]:
         """Yield an item of a SELECT with its name, then items of the SELECTs that it reads with the same value.
 
         The path ends where the value would change.
@@ -258,11 +258,11 @@ class Traces:
         if is_grouped(select):
             return
         if isinstance(call, exp.Subquery) and isinstance(call.this, exp.Select):
-            yield from self._path(call.this, 0)
+            yield from self._value_path(call.this, 0)
         elif isinstance(item, exp.Column) and read is not None:
             source = self.columns.names(select).sources[read[0]]
             if source.select is not None and item.name.lower() in (source.columns or ()) and self._is_read_once(source):
-                yield from self._path(source.select, [*(source.columns or ())].index(item.name.lower()))
+                yield from self._value_path(source.select, [*(source.columns or ())].index(item.name.lower()))
 
     def _is_read_elsewhere(self, path: Sequence[tuple[str, exp.Expr, exp.Select]]) -> bool:
         """Return whether a query may read a value by a name that items along a path give it, outside of these items."""

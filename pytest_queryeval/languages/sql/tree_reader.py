@@ -214,7 +214,9 @@ class TreeReader:
         """Return the conditions of WHERE, HAVING or ON, sorted, because their order has no meaning."""
         if clause is None:
             return NO_CONDITIONS
-        leaves = list(_leaves(clause.this if isinstance(clause, exp.Where | exp.Having) else clause, negated=False))
+        leaves = list(
+            _single_conditions(clause.this if isinstance(clause, exp.Where | exp.Having) else clause, negated=False)
+        )
         # By their texts, which hold those of nested queries too.
         ordered = sorted(leaves, key=lambda leaf: self._texts.of(leaf[0], scope)) if len(leaves) > 1 else leaves
         terms = [self._condition(leaf, scope, negated=negated) for leaf, negated, _ in ordered]
@@ -231,14 +233,17 @@ class TreeReader:
         arguments = [node.args.get(name) for name in ("expression", "query", "low", "high")]
         sides = [node.this, *(side for side in (*arguments, *node.expressions[:1]) if side is not None)]
         written = [(side, self._texts.of(side, scope)) for side in sides]
-        if operator in MIRRORED and _rank(*written[0]) > _rank(*written[1]):
+        if operator in MIRRORED and _side_rank(*written[0]) > _side_rank(*written[1]):
             written, operator = written[::-1], MIRRORED[operator]
         left, *values = written
         return Condition(
-            negated, operator, expression(*left), tuple(self._value(value, text, scope) for value, text in values)
+            negated,
+            operator,
+            expression(*left),
+            tuple(self._compared_value(value, text, scope) for value, text in values),
         )
 
-    def _value(self, node: exp.Expr, text: str, scope: Scope) -> Value:
+    def _compared_value(self, node: exp.Expr, text: str, scope: Scope) -> Value:
         """Return the view of a nested query, the text of an expression, or None for a literal value."""
         inner = node.this if isinstance(node, exp.All | exp.Any) else node
         if isinstance(inner.unnest(), exp.Query):
@@ -275,7 +280,7 @@ class TreeReader:
         clauses = dict(inner.clauses)
         if clauses.get("order") or clauses.get("limit"):
             clauses = {"query": (inner.text,)}
-        return replace(inner, view=_ended(inner.view, last), clauses=clauses | order_clauses(last))
+        return replace(inner, view=_with_last_clauses(inner.view, last), clauses=clauses | order_clauses(last))
 
     def _operation(self, node: exp.SetOperation, scope: Scope) -> Reading:
         """Return the normal form of a set operation.
@@ -287,14 +292,14 @@ class TreeReader:
         left, right = self.read(node.this, scope), self.read(node.expression, scope)
         texts = [*_arms(left, label), *(_arms(right, label) if word != "except" else [right.text])]
         inner = Scope(scope, aliases=dict(left.outputs or {}))
-        view = _appended(left.view, word, right.view)
+        view = _with_last_arm(left.view, word, right.view)
         last = View(order=self._ordering(node, inner), limit=limit(node))
         clauses = {
             label: tuple(texts if word == "except" else sorted(texts)),
             **order_clauses(last),
             "other": self._texts.arguments(node, inner, without=_READ),
         }
-        return Reading(view=_ended(view, last), clauses=clauses, outputs=left.outputs)
+        return Reading(view=_with_last_clauses(view, last), clauses=clauses, outputs=left.outputs)
 
 
 def _columns_of(item: exp.Expr, text: str, names: Names, scope: Scope) -> Sequence[str]:
@@ -332,18 +337,18 @@ def expression(node: exp.Expr, text: str) -> Expression:
     return Expression(text, aggregates=sum(1 for _ in node.find_all(exp.AggFunc)))
 
 
-def _leaves(node: exp.Expr, *, negated: bool, word: str = "and") -> Iterator[tuple[exp.Expr, bool, str]]:
+def _single_conditions(node: exp.Expr, *, negated: bool, word: str = "and") -> Iterator[tuple[exp.Expr, bool, str]]:
     """Yield single conditions, whether NOT is around them, and the connector before them."""
     if isinstance(node, exp.Paren | exp.Not):
-        yield from _leaves(node.this, negated=negated != isinstance(node, exp.Not), word=word)
+        yield from _single_conditions(node.this, negated=negated != isinstance(node, exp.Not), word=word)
     elif isinstance(node, exp.And | exp.Or):
         for number, part in enumerate(node.flatten()):
-            yield from _leaves(part, negated=negated, word=node.key if number else word)
+            yield from _single_conditions(part, negated=negated, word=node.key if number else word)
     else:
         yield node, negated != bool(node.args.get("negate")), word
 
 
-def _rank(node: exp.Expr, text: str) -> tuple[int, str]:
+def _side_rank(node: exp.Expr, text: str) -> tuple[int, str]:
     """Return the sort key of a side of a comparison: columns by their texts, then queries, then values."""
     return (2 if text == VALUE else int(isinstance(node.unnest(), exp.Query)), text)
 
@@ -355,17 +360,17 @@ def _arms(reading: Reading, label: str) -> list[str]:
     return list(reading.clauses.get(label, (reading.text,)))
 
 
-def _appended(view: View, operation: str, arm: View) -> View:
+def _with_last_arm(view: View, operation: str, arm: View) -> View:
     """Return the view with another set operation at its end: chains nest to the right."""
     if view.arm is None:
         return replace(view, operation=operation, arm=arm)
-    return replace(view, arm=_appended(view.arm, operation, arm))
+    return replace(view, arm=_with_last_arm(view.arm, operation, arm))
 
 
-def _ended(view: View, last: View) -> View:
+def _with_last_clauses(view: View, last: View) -> View:
     """Return the view with ORDER BY and LIMIT of the whole at its last arm, where texts have them."""
     if last.order is None and last.limit is None:
         return view
     if view.arm is not None:
-        return replace(view, arm=_ended(view.arm, last))
+        return replace(view, arm=_with_last_clauses(view.arm, last))
     return replace(view, order=last.order, limit=last.limit)

@@ -175,7 +175,9 @@ class PredictionsFile:
         key = self._key(case)
         suite = self._suite_of(key, case)
         if suite is None:
-            return self._no_prediction(StoredPrediction, f"'{_key_text(key)}'{self._share()}{self._hint(key)}")
+            return self._no_prediction(
+                StoredPrediction, f"'{_key_text(key)}'{self._share_without_prediction()}{self._key_hint(key)}"
+            )
         trials = self._entries[key][suite]
         entry = trials.get(0) or trials.get(trial)
         if entry is None:
@@ -241,7 +243,7 @@ class PredictionsFile:
             return prediction_type(Failure(kind="missing", message=message), predictor=_name(self._file))
         raise PredictorError(message)
 
-    def _share(self) -> str:
+    def _share_without_prediction(self) -> str:
         """Return the part of a message that says how many cases have no prediction; empty if that is not known."""
         if self._case_count < 2:
             return ""
@@ -250,7 +252,7 @@ class PredictionsFile:
         verb = "has" if self._missing_count == 1 else "have"
         return f" ({self._missing_count:,} of {pluralize(self._case_count, 'case')} {verb} none)"
 
-    def _hint(self, key: str) -> str:
+    def _key_hint(self, key: str) -> str:
         """Return the end of a message on a missing key: similar keys that no case has, or what else may be wrong."""
         if not self._entries:
             return ": it is empty"

@@ -96,32 +96,32 @@ def case_columns(report: Report) -> dict[str, object]:
     first_cases = shared_errors(worst_cases)
     return {
         **{name: [case[name] for case in cases] for name in LISTED},
-        "groups": {name: _members(report, name, group.plural) for name, group in groups_shown("filters").items()},
+        "groups": {name: _group_column(report, name, group.plural) for name, group in groups_shown("filters").items()},
         "nodeid": [None if case["nodeid"] == f"{case['path']}::{case['id']}" else case["nodeid"] for case in cases],
         "question": [cut(case["question"], TEXT_CHARACTERS) for case in cases],
         "message": [cut(case["message"], TEXT_CHARACTERS) for case in cases],
         "why": [_listed_problem(case, first_cases.get(case["nodeid"])) for case in cases],
         "labels": [_labels(case) for case in cases],
-        "change": [_change(case) for case in cases],
+        "change": [_first_change(case) for case in cases],
         "review": [cut(review_text(case), TEXT_CHARACTERS) for case in cases],
         "trials": [
             f"{sum(trial['passed'] is True for trial in trials)} of {len(trials)} trials" if trials else None
             for trials in (case["trials"] for case in cases)
         ],
-        "seconds": [_short(case["prediction"]["seconds"]) if case["prediction"] else None for case in cases],
+        "seconds": [_short_seconds(case["prediction"]["seconds"]) if case["prediction"] else None for case in cases],
         "scores": {
             name: [
                 None if (score := case["scores"].get(name)) is None else round(score, SCORE_DIGITS) for case in cases
             ]
             for name in metric_names(cases)
         },
-        **_before(report),
+        **_baseline_columns(report),
         "worst": [places[id(case)] for case in worst_cases],
         "views": views(report),
     }
 
 
-def _before(report: Report) -> dict[str, object]:
+def _baseline_columns(report: Report) -> dict[str, object]:
     """Return facts of the baseline: earlier scores by the index of their case, and earlier and current causes."""
     if (baseline := report.get("baseline")) is None:
         return {"earlier": {}, "causes": {}}
@@ -154,7 +154,7 @@ def views(report: Report) -> dict[str, list[int]]:
     }
 
 
-def _members(report: Report, name: str, plural: str) -> dict[str, object]:
+def _group_column(report: Report, name: str, plural: str) -> dict[str, object]:
     """Return a group's values in the order of the report, and for each case the indices of its values.
 
     `plural` is the group's name for several values.
@@ -180,7 +180,7 @@ def _listed_problem(case: CaseReport, first_case: str | None) -> str:
     return cut(problem_text(case) if is_first else f"the same error as {first_case}", TEXT_CHARACTERS)
 
 
-def _change(case: CaseReport) -> list[str] | None:
+def _first_change(case: CaseReport) -> list[str] | None:
     """Return the clause of the first edit, the predicted text and the corrected text.
 
     None if the edit changes no text.
@@ -265,9 +265,9 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
         "question": _untruncated_text(case["question"]),
         "message": _untruncated_text(case["message"]),
         "why": problem_text(case) if case["outcome"] == "error" else _untruncated_text(problem_text(case)),
-        "gold": _side(case["gold"], case["gold"] and answer_of(case["gold"])),
-        "predicted": _side(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
-        "prediction": _prediction(case["prediction"], limit),
+        "gold": _query_details(case["gold"], case["gold"] and answer_of(case["gold"])),
+        "predicted": _query_details(case["predicted"], case["predicted"] and answer_of(case["predicted"])),
+        "prediction": _prediction_details(case["prediction"], limit),
         "difference": difference and with_exact_numbers(excluding(difference, ["by_column"])),
         "by_column": difference and column_lines(difference.get("by_column", ())),
         "not_shown": difference and [f"{name}: {text}" for name, text in shares_shown(difference, difference).items()],
@@ -275,7 +275,11 @@ def details(case: CaseReport, earlier: EarlierCase | None = None, limit: int = C
         if difference and len(places := shown_places(difference)) < len(difference.get("columns", ()))
         else None,
         "trials": [
-            {**trial, "verdict": VERDICTS[trial["passed"]], "prediction": _prediction(trial["prediction"], limit)}
+            {
+                **trial,
+                "verdict": VERDICTS[trial["passed"]],
+                "prediction": _prediction_details(trial["prediction"], limit),
+            }
             for trial in case["trials"]
         ],
         "details": with_exact_numbers(metric_details),
@@ -309,7 +313,7 @@ def _untruncated_text(text: str) -> str:
     return text if len(text) > TEXT_CHARACTERS else ""
 
 
-def _side(query: QueryReport | None, answer: TableExcerpt | None) -> dict[str, object] | None:
+def _query_details(query: QueryReport | None, answer: TableExcerpt | None) -> dict[str, object] | None:
     """Return a query's report with its answer's size in words, exact numbers, and three digits of time.
 
     None for None.
@@ -317,10 +321,15 @@ def _side(query: QueryReport | None, answer: TableExcerpt | None) -> dict[str, o
     if query is None:
         return None
     words = {"shape": answer.shape, "more": answer.more} if answer is not None else {}
-    return {**query, "sample": with_exact_numbers(query["sample"]), **words, "seconds": _short(query["seconds"])}
+    return {
+        **query,
+        "sample": with_exact_numbers(query["sample"]),
+        **words,
+        "seconds": _short_seconds(query["seconds"]),
+    }
 
 
-def _prediction(prediction: PredictionReport | None, limit: int) -> dict[str, object] | None:
+def _prediction_details(prediction: PredictionReport | None, limit: int) -> dict[str, object] | None:
     """Return a prediction with exact numbers, three digits of time, and its first STEPS_SHOWN steps; None for None."""
     if prediction is None:
         return None
@@ -330,9 +339,9 @@ def _prediction(prediction: PredictionReport | None, limit: int) -> dict[str, ob
         about = steps_text(prediction["steps"]) + (f"; the report has {more:,} more" if more > 0 else "")
         steps = {"steps": with_exact_numbers(_steps(prediction, limit)), "about_steps": about}
     metadata = with_exact_numbers(prediction["metadata"])
-    return {**prediction, "metadata": metadata, **steps, "seconds": _short(prediction["seconds"])}
+    return {**prediction, "metadata": metadata, **steps, "seconds": _short_seconds(prediction["seconds"])}
 
 
-def _short(seconds: float) -> float:
+def _short_seconds(seconds: float) -> float:
     """Return seconds with three significant digits: the others are noise, which does not compress."""
     return float(f"{seconds:.3g}")

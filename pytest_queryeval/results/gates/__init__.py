@@ -101,7 +101,7 @@ def gate_value(gate: GateReport) -> tuple[str, str]:
     """
     if gate["value"] is None or gate["reason"]:
         return "", gate["reason"]
-    rule, about = rule_of(gate), _about(gate)
+    rule, about = rule_of(gate), _case_counts(gate)
     if "p" in gate:
         return signed(gate["value"]).replace("-", "\N{MINUS SIGN}"), " · ".join(about)
     if rule is not UNKNOWN:
@@ -123,12 +123,12 @@ def _sentence(gate: GateReport, folder: str) -> str:
     rule, value = rule_of(gate), gate["value"]
     if value is not None and not gate["reason"]:
         result = rule.value_text(gate, value, f"{where_text(gate['where'])}{folder}")
-        return f"{result} ({', '.join(_about(gate))}); this gate {rule.limit_text(gate)}"
+        return f"{result} ({', '.join(_case_counts(gate))}); this gate {rule.limit_text(gate)}"
     so_far = f" ({rule.shown_value(gate, value)}; this gate {rule.limit_text(gate)})" if value is not None else ""
     return f"{gate_subject(gate)}{folder}: {gate['reason']}{'' if gate['ok'] is False else so_far}"
 
 
-def _about(gate: GateReport) -> list[str]:
+def _case_counts(gate: GateReport) -> list[str]:
     """Return phrases on the number of cases of a gate: those that count, ran, were in error, or were left out."""
     about = [rule_of(gate).cases_text(gate)]
     if decided := gate.get("decided"):

@@ -30,7 +30,7 @@ def undecided_cases(cases: Iterable[tuple[Case, str]], gates: Sequence[Gate]) ->
     for case, (_, path) in zip(with_gate_metrics(named_cases, gates), named_cases, strict=True):
         if case.settings.on_miss == "fail" and is_answer_required(case):
             continue
-        if not any(_counts(required[number], case) for number in scopes.of_case(case, path)):
+        if not any(_can_miss(required[number], case) for number in scopes.of_case(case, path)):
             yield case
 
 
@@ -42,7 +42,7 @@ def is_answer_required(case: Case) -> bool:
     )
 
 
-def _counts(gate: PendingGate, case: Case) -> bool:
+def _can_miss(gate: PendingGate, case: Case) -> bool:
     """Return whether a wrong answer to a case in the gate's scope can make the gate be missed."""
     metric = gate["metric"]
     if _useful_limit(gate):

@@ -198,7 +198,7 @@ class NoRegression(GateRule):
         """Return why the pairs could not show a drop, whatever the scores of the run; empty if they could."""
         pairs, able, needed = measurement["n"], measurement["able_to_drop"], pairs_needed(gate)
         before, max_drop = measurement["before"], gate["no_regression"]["max_drop"]
-        change = _change(gate)
+        change = _worse_change(gate)
         if max_drop and abs(before - worst_score(gate)) <= max_drop:
             return f"the baseline is {format_score(before)}, so no {change} can be above {max_drop:g}: lower max_drop"
         if able >= needed:
@@ -225,18 +225,18 @@ class NoRegression(GateRule):
         text = f"p {p_text(gate['p'])}, {super().cases_text(gate)}"
         if not gate["ok"]:
             return text
-        change, least = _change(gate), gate["detectable"]
+        change, least = _worse_change(gate), gate["detectable"]
         enough = (
             f"too few to show a {change}" if least is None else f"which can show a {change} of {format_score(least)}"
         )
         return f"{text}, {enough}"
 
     def limit_text(self, gate: PendingGate) -> str:
-        most, change = gate["no_regression"]["max_drop"], _change(gate)
+        most, change = gate["no_regression"]["max_drop"], _worse_change(gate)
         return f"allows a {change} of at most {most:g}" if most else f"allows no significant {change}"
 
 
-def _change(gate: PendingGate) -> str:
+def _worse_change(gate: PendingGate) -> str:
     """Return the word for a change for the worse: "drop", or "rise" if lower is better."""
     return "drop" if gate["better"] == "higher" else "rise"
 
