@@ -21,16 +21,16 @@ Settings: TypeAlias = Mapping[str, Any]
 
 
 class Engine(Protocol):
-    """One source, opened."""
+    """An open source, on which queries run."""
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; an answer of more than `max_rows` rows is a failure.
+        """Run `query` for at most `timeout` seconds, and return its answer or its failure as `Execution.error`.
 
-        `Execution.error` says what is wrong with the query; raises `SourceError` if the source is at fault.
+        More than `max_rows` rows are a failure. Raise `SourceError` if the source is at fault and not the query.
         """
 
     def close(self) -> None:
-        """Free what the engine holds; may be called again."""
+        """Free the resources of the engine. Idempotent."""
 
 
 @runtime_checkable
@@ -38,28 +38,29 @@ class SupportsSchema(Protocol):
     """An engine that can list its tables."""
 
     def schema(self, *, timeout: float) -> Schema:
-        """Return tables, columns and foreign keys; raises `SourceError`."""
+        """Return the tables, columns and foreign keys of the source; raise `SourceError` if it cannot list them."""
 
 
 @runtime_checkable
 class SupportsDDL(Protocol):
-    """An engine that can list the statements that make its tables."""
+    """An engine that can list the statements that create its tables."""
 
     def ddl(self, *, timeout: float) -> str | None:
-        """Return CREATE TABLE statements of all tables, by name; None if a service cannot list them.
+        """Return CREATE TABLE statements of all tables in the order of their names; None if a service cannot list them.
 
-        Raises `SourceError`.
+        Raise `SourceError` if the source does not answer.
         """
 
 
 @runtime_checkable
 class SupportsReads(Protocol):
-    """An engine that tells what a query reads."""
+    """An engine that can say which columns a query reads."""
 
     def reads(self, query: str, *, timeout: float) -> Execution:
-        """Return rows of table, column, and view if a view reads it; the column is empty if only the table is read.
+        """Return an answer with a row of table, column and view for each column that a query reads.
 
-        Of columns that USING and NATURAL compare it need not know. Raises `SourceError`.
+        The view is empty unless a view reads the column; the column is empty if only the table is read. Columns that
+        USING and NATURAL compare may be missing. Raise `SourceError` if the source does not answer.
         """
 
 
@@ -68,15 +69,16 @@ class SupportsTiming(Protocol):
     """An engine that can time two queries side by side."""
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Run both in turn, `iterations` times after one warm-up, each run for at most `timeout` seconds.
+        """Run both queries in turn, `iterations` times after one warm-up, each run for at most `timeout` seconds.
 
-        The answer has a row for each iteration: seconds of gold, seconds of predicted. Raises `SourceError`.
+        The answer has a row for each iteration: seconds of gold, seconds of predicted. Raise `SourceError` if the
+        source is at fault.
         """
 
 
 @contextmanager
 def prefix_source_errors(prefix: str) -> Iterator[None]:
-    """Put `prefix` before the message of a `SourceError` that is raised within the `with` statement."""
+    """Put `prefix` before the message of a `SourceError` that is raised within the `with` statement; keep its type."""
     try:
         yield
     except SourceError as error:
@@ -84,12 +86,15 @@ def prefix_source_errors(prefix: str) -> Iterator[None]:
 
 
 def described_schema(listing: Execution) -> Schema:
-    """Return the schema that a listing of the columns describes; raises `SourceError` if the listing failed."""
+    """Return the schema in the answer of a query that lists the columns; raise `SourceError` if the query failed."""
     return schema_of_columns(_rows_of_listing(listing))
 
 
 def ddl_text(listing: Execution) -> str:
-    """Return the statements of a listing as one script; raises `SourceError` if the listing failed."""
+    """Return the statements in the answer of a query that lists them, as one script.
+
+    Raise `SourceError` if it failed.
+    """
     return script_of(str(statement) for (statement,) in _rows_of_listing(listing))
 
 
@@ -100,7 +105,7 @@ def _rows_of_listing(listing: Execution) -> Sequence[Sequence[Any]]:
 
 
 def with_cells(execution: Execution) -> Execution:
-    """Return the execution with its table decoded, where the child had to encode cells."""
+    """Return the execution with the cells of its table decoded if the child process had to encode them."""
     if not isinstance(execution.answer, Table) or tuple not in execution.answer.cell_types:
         return execution
     return replace(execution, answer=replace(execution.answer, rows=decode_rows(execution.answer.rows)))
@@ -110,28 +115,35 @@ class Opener(Protocol):
     """Opens a source; raises `SourceError` if its settings or its files do not allow that."""
 
     def __call__(self, source: Source, hosts: Hosts) -> Engine:
-        """Open `source`; child processes come from `hosts`, which outlives the engine."""
+        """Return the engine of `source`; its child processes come from `hosts`, which outlives the engine."""
 
 
 class Builder(Protocol):
-    """Makes a small database; raises `SourceError` if the script fails, at once or at the first query."""
+    """Builds a small database from a script.
+
+    Raises `SourceError` if the script fails, at once or at the first query.
+    """
 
     def __call__(self, script: str, settings: Settings, hosts: Hosts) -> Engine:
-        """Open a new database made by `script`, which needs no other files, as a source with these settings is.
+        """Return the engine of a new database that `script` creates without other files.
 
-        `settings` are those of its `SourceFingerprint`.
+        `settings` are those settings of a source that its `SourceFingerprint` selects; the database behaves like that
+        source.
         """
 
 
 class BuilderWithRows(Protocol):
-    """Makes a small database as a `Builder` does, and many of them with the same script faster."""
+    """Builds a small database from a script and rows, faster than a `Builder` if many databases share the script."""
 
     def __call__(self, script: str, settings: Settings, hosts: Hosts, rows: Mapping[str, Sequence[Row]]) -> Engine:
-        """Open a new database made by `script`, with these plain values as the rows of its tables, in this order."""
+        """Return the engine of a new database whose tables `script` creates and `rows` fills, by table, in this order.
+
+        The cells of `rows` are plain values. `settings` are those of a `Builder`.
+        """
 
 
 class SmallDatabase(NamedTuple):
-    """The input of a `Builder`, or with rows of a `BuilderWithRows`."""
+    """The script of a small database for a `Builder`, or with `rows` for a `BuilderWithRows`."""
 
     script: str
     rows: Mapping[str, Sequence[Row]] | None = None
@@ -154,9 +166,10 @@ class Comparer(Protocol):
         timeout: float,
         max_rows: int,
     ) -> Sequence[Comparison]:
-        """Compare the answers in each database; both queries run for at most `timeout` seconds in all of them.
+        """Return the comparison of both answers in each database, in order.
 
-        There are fewer comparisons than databases where a query is late, or ends the engine's process.
+        Each query runs for at most `timeout` seconds in all databases together. There are fewer comparisons than
+        databases if a query is late, or ends the engine's process.
         """
 
 
@@ -196,13 +209,13 @@ class SourceFingerprint:
 
 
 def settings_among(*names: str) -> Callable[[Settings], Mapping[str, Any]]:
-    """Return a function that picks the settings of these names, for a `SourceFingerprint`."""
+    """Return a function that picks the settings with these names, for `SourceFingerprint.settings`."""
     return lambda settings: {name: settings[name] for name in names if name in settings}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineType:
-    """An engine as suites name it."""
+    """A type of engine, as suites name it, with the functions that open, check and describe its sources."""
 
     opener: Opener
     kind: str | None = None
@@ -229,7 +242,10 @@ class EngineType:
     """How such databases are kept as variants of a source."""
 
     def open(self, source: Source, hosts: Hosts) -> Engine:
-        """Check the settings and open the source, or what runs its write queries; raises `SourceError`."""
+        """Check the settings and open the source; a source that `writes` gets the engine of the feature for writes.
+
+        Raise `SourceError` if a setting is invalid or the source cannot be opened.
+        """
         try:
             self.check(source.settings)
         except SettingError as error:
@@ -239,7 +255,7 @@ class EngineType:
 
 
 class EngineRegistry(Registry[EngineType]):
-    """Engines by name; a plain function that is registered opens sources of any kind."""
+    """Engines by name; a plain function that is registered becomes an engine whose sources it opens, for any kind."""
 
     def _admit(self, member: Any) -> EngineType:
         return member if isinstance(member, EngineType) else EngineType(opener=member)
@@ -257,12 +273,12 @@ ENGINES = EngineRegistry(
 
 
 def is_local(source: Source) -> bool:
-    """Return whether files hold the data of a source, and no service."""
+    """Return whether the data of a source are in files, and not in a service."""
     return bool(ENGINES[source.engine].fingerprint.files(source))
 
 
 class WriteDriver(NamedTuple):
-    """What runs the write queries of an engine's sources in a child process, and undoes what they change."""
+    """The child process that runs the write queries of an engine's sources and undoes their changes."""
 
     host: Callable[[], Host]
     settings: Callable[[Source, Engine], Settings]

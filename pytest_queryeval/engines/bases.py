@@ -36,25 +36,28 @@ PROBE_ROWS = 1_000
 
 
 def file_settings(_: Source, engine: Engine) -> Settings:
-    """Return the settings of requests about a database in a file."""
+    """Return the settings of requests for a database in a file, given its engine, which is a `DatabaseFile`."""
     assert isinstance(engine, DatabaseFile)
     return {"path": str(engine.path)}
 
 
 def next_statement(problem: str) -> str:
-    """Return the word near a syntax error if it begins a statement: a `;` is missing before it; else an empty text."""
+    """Return the word near a syntax error if it begins a statement, so that a `;` is missing before it; else empty."""
     near = _NEAR.search(problem)
     return near[1] if near and near[1].upper() in _STATEMENTS else ""
 
 
 def script_remedy(problem: str) -> str:
-    """Return the end of the message on a script that fails: how to correct it, if known."""
+    """Return the end of the message on a script that fails: where a `;` is missing; empty if the fix is not known."""
     word = next_statement(problem)
     return f": end the statement before {word} with `;`" if word else ""
 
 
 class DatabaseFile:
-    """The database at `path`, which its driver opens; `folder`, if any, is removed on close."""
+    """The engine of a database in the file `path`, whose queries run in a child process of `host`.
+
+    `folder` is the temporary folder of the file if the database was built for this run; `close` removes it.
+    """
 
     def __init__(self, name: str, path: Path, host: Host, *, folder: ScratchFolder | None = None) -> None:
         self._name = name
@@ -65,9 +68,9 @@ class DatabaseFile:
 
     @classmethod
     def build(cls, name: str, host: Host, write: Callable[[Path], None]) -> Self:
-        """Open a new database that `write` creates at the path of its argument; it is removed on close.
+        """Return the engine of a new database that `write` creates at the path that it is given; `close` removes it.
 
-        Raises `SourceError` if there is no folder for it, and what `write` raises.
+        Raise `SourceError` if there is no folder for the file, and any error of `write`.
         """
         try:
             folder = ScratchFolder()
@@ -83,28 +86,31 @@ class DatabaseFile:
         return cls(name, path, host, folder=folder)
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` if the database cannot be read."""
+        """Run `query` for at most `timeout` seconds, as `Engine.execute` does.
+
+        Raise `SourceError` if the file cannot be read.
+        """
         with self._source_errors():
             return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
 
     def schema(self, *, timeout: float) -> Schema:
-        """Return tables, columns and foreign keys; raises `SourceError`."""
+        """Return the tables, columns and foreign keys; raise `SourceError` if the file cannot be read."""
         with self._source_errors():
             return described_schema(self._host.describe(self._settings, timeout=timeout))
 
     def ddl(self, *, timeout: float) -> str:
-        """Return the statements that make its tables and views; raises `SourceError`."""
+        """Return the statements that create the tables and views; raise `SourceError` if the file cannot be read."""
         with self._source_errors():
             return ddl_text(self._host.ddl(self._settings, timeout=timeout))
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that gold and predicted take; raises `SourceError`."""
+        """Time both queries, as `SupportsTiming.time` does; raise `SourceError` if the file cannot be read."""
         with self._source_errors():
             pair = [QueryRequest(query, self._settings) for query in (gold, predicted)]
             return self._host.time(*pair, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
-        """Remove the database that was made for this run; may be called again."""
+        """Remove the database if it was built for this run. Idempotent."""
         if self._folder:
             self._folder.remove()
 
@@ -113,22 +119,31 @@ class DatabaseFile:
 
 
 class DatabaseInMemory:
-    """A database in the child's memory, built from a script and rows by table; rebuilt if another one replaced it."""
+    """The engine of a database in the memory of a child process, built from a script and from rows by table.
+
+    The child builds it again if another database has replaced it.
+    """
 
     def __init__(self, script: str, host: Host, rows: Mapping[str, Sequence[Row]] | None = None) -> None:
         self._settings = {"script": script} if rows is None else {"script": script, "rows": rows}
         self._host = host
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Run `query` for at most `timeout` seconds; raises `SourceError` if the script fails."""
+        """Run `query` for at most `timeout` seconds, as `Engine.execute` does.
+
+        Raise `SourceError` if the script fails.
+        """
         return self._host.execute(self._settings, query, timeout=timeout, max_rows=max_rows)
 
     def close(self) -> None:
-        """Leave the database to its child, which frees it for the next one."""
+        """Do nothing: the child process frees the database for the next one."""
 
 
 def connection_settings(source: Source) -> dict[str, Any]:
-    """Return `url`, `auth`, `headers` and `verify` of a service as plain values; raises KeyError without a `url`."""
+    """Return `url`, `auth`, `headers` and `verify` of a service as plain values, and register their secrets.
+
+    A `verify` that names a file becomes an absolute path. Raise KeyError without a `url`.
+    """
     settings = source.settings
     register_secrets(settings)
     verify = settings.get("verify", True)
@@ -141,12 +156,12 @@ def connection_settings(source: Source) -> dict[str, Any]:
 
 
 class RemoteEngine:
-    """A service behind a host's child, which sends queries with `settings`.
+    """The engine of a service, to which a child process of `host` sends queries with `settings`.
 
-    Failures of the kinds `ambiguous_failures` may be the service's own fault. After a failure of the kinds
-    `retryable_failures`, such as a lost connection, the query is sent once more if the service answers the probe at
-    once; the second outcome counts. If the service needs time to recover, the query may have brought it down and is not
-    repeated.
+    After a failure of a kind in `ambiguous_failures`, the query `probe` shows whether the service is at fault. After a
+    failure of a kind in `retryable_failures`, such as a lost connection, the query is sent once more if the service
+    answers the probe at once; the second outcome counts. If the service needs time to recover, the query may have
+    brought it down and is not repeated.
     """
 
     def __init__(
@@ -168,10 +183,10 @@ class RemoteEngine:
         self._patience = PATIENCE_SECONDS
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Send `query` and wait at most `timeout` seconds for the whole answer.
+        """Send `query` and wait for the whole answer for at most `timeout` seconds.
 
-        A failure is the query's only if the service then answers a trivial query; raises `SourceError` otherwise, and
-        for any other lack of an answer.
+        A failure counts as the query's only if the service then answers a trivial query. Raise `SourceError` otherwise,
+        and for any other lack of an answer.
         """
         if failure := text_refusal(query) or self._refusal(query):
             return Execution(query=query, error=failure, engine=self._host.name)
@@ -179,7 +194,10 @@ class RemoteEngine:
         return with_cells(self._send(self._question(query, max_rows), timeout=timeout, max_rows=max_rows))
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that gold and predicted take, including the round trip; raises `SourceError`."""
+        """Time both queries, as `SupportsTiming.time` does, including the round trip.
+
+        Raise `SourceError` if the service does not answer.
+        """
         for query in (gold, predicted):
             if failure := text_refusal(query) or self._refusal(query):
                 return Execution(query=None, error=failure, engine=self._host.name)
@@ -192,19 +210,22 @@ class RemoteEngine:
         """Do nothing: the connections end with the host's child."""
 
     def _refusal(self, query: str) -> Failure | None:
-        """Return why a query is not sent; None for one that is."""
+        """Return why a query is not sent to the service; None to send it. Subclasses override this."""
 
     def _start(self) -> None:
-        """Do what takes no time of any query; raises `SourceError`."""
+        """Prepare the service before a query, outside of the query's time; raise `SourceError`.
+
+        Subclasses override this.
+        """
 
     def _question(self, query: str, max_rows: int | None = None) -> QueryRequest:
-        """Return what is sent; without `max_rows`, to be timed."""
+        """Return the request for a query; without `max_rows`, the query is to be timed."""
         return QueryRequest(query, self._settings)
 
     def _send(self, question: QueryRequest, *, timeout: float, max_rows: int) -> Execution:
-        """Send a query for at most `timeout` seconds; a failure is the query's only if the service answers the probe.
+        """Send a request for at most `timeout` seconds; a failure is the query's only if the service answers the probe.
 
-        Raises `UnresponsiveSourceError` if the query ran past its limit and the service then answers nothing, and
+        Raise `UnresponsiveSourceError` if the query ran past its limit and the service then does not recover, and
         `SourceError` for any other lack of an answer.
         """
         with self._source_errors():
@@ -212,7 +233,10 @@ class RemoteEngine:
             return self._execute_once(question, timeout, max_rows)[0] if may_repeat else execution
 
     def _execute_once(self, question: QueryRequest, timeout: float, max_rows: int) -> tuple[Execution, bool]:
-        """Send a query; return its execution and whether to repeat it."""
+        """Send a request once, and return its execution and whether to send it again.
+
+        Raise `SourceError` if the service is at fault.
+        """
         began = time.monotonic()
         execution = self._host.execute(question.settings, question.text, timeout=timeout, max_rows=max_rows)
         failure = execution.error
@@ -225,9 +249,9 @@ class RemoteEngine:
         return prefix_source_errors(f"source '{self._name}'")
 
     def _require_service(self, failure: Failure, timeout: float, elapsed: float) -> bool:
-        """Raise `SourceError` unless the service answers the probe after a query that failed in `elapsed` seconds.
+        """Return whether the service answers the first probe after a query that failed in `elapsed` seconds.
 
-        Return whether it answers the first probe.
+        If it may recover, the probe is repeated. Raise `SourceError` if the service answers no probe.
         """
         start_seconds = START_SECONDS if self._host.pid is None else 0.0
         problem = self._probe_problem(timeout + GRACE_SECONDS - start_seconds - elapsed)
@@ -244,7 +268,10 @@ class RemoteEngine:
         return answers_at_once
 
     def _problem_after_waiting(self, problem: str | None) -> str | None:
-        """Send the probe with growing pauses while there is patience; return the last problem, None for an answer."""
+        """Repeat the probe with growing pauses while there is patience.
+
+        Return the last problem, None once it is answered.
+        """
         pause = FIRST_PAUSE_SECONDS
         while problem and self._patience > 0:
             began = time.monotonic()
@@ -265,16 +292,19 @@ class RemoteEngine:
 
 
 class RemoteDatabase(RemoteEngine):
-    """A service whose driver lists tables."""
+    """The engine of a service that can list its tables."""
 
     def schema(self, *, timeout: float) -> Schema:
-        """Return tables, columns and foreign keys of the default schema; raises `SourceError`."""
+        """Return tables, columns and foreign keys of the default schema.
+
+        Raise `SourceError` if the service does not answer.
+        """
         self._start()
         with self._source_errors():
             return described_schema(self._host.describe(self._settings, timeout=timeout))
 
     def ddl(self, *, timeout: float) -> str:
-        """Return the statements that would make the tables and views of the default schema; raises `SourceError`."""
+        """Return statements that create the tables and views of the default schema; raise `SourceError` on failure."""
         self._start()
         with self._source_errors():
             return ddl_text(self._host.ddl(self._settings, timeout=timeout))

@@ -28,11 +28,14 @@ CONTENT = re.compile(r"\s*[^\s#]")
 
 
 class RootReached(Exception):  # noqa: N818 - a way to stop
-    """The document type, if there is one, has been read."""
+    """The parser has reached the root element, so that a document type would have been read before."""
 
 
 def main() -> int:
-    """Load all files of the command line, each with blank nodes of its own; return the exit status."""
+    """Load all files that the command line names into a store, and return the exit status.
+
+    Each file gets its own blank nodes. At the first problem, write one line to stderr and return 1.
+    """
     store_path, *files = sys.argv[1:]
     limit(RLIMIT_AS, MEMORY_BYTES)
     store = Store(store_path)
@@ -53,17 +56,20 @@ def main() -> int:
 
 
 def content(path: str) -> dict[str, Any]:
-    """Return the argument with which pyoxigraph reads a file, decompressed where its name ends with .gz."""
+    """Return the argument with which pyoxigraph reads a file; a file whose name ends in .gz is decompressed."""
     return {"input": gzip.open(path)} if path.lower().endswith(".gz") else {"path": path}
 
 
 def open_rdf_file(path: str) -> BinaryIO:
-    """Open a file for reading, decompressed where its name ends with .gz."""
+    """Open a file for reading bytes; a file whose name ends in .gz is decompressed."""
     return cast("BinaryIO", content(path).get("input") or Path(path).open("rb"))
 
 
 def refuse_bombs(name: str, path: str) -> None:
-    """Raise ValueError for RDF/XML whose entities hold others, or much text: a short file may expand without limit."""
+    """Raise ValueError for an RDF/XML file with entities that `check_entity` refuses; accept any other format.
+
+    A short file with such entities could expand without limit. `name` is the format.
+    """
     if name != "RDF_XML":
         return
     parser = ParserCreate()
@@ -83,20 +89,21 @@ def refuse_bombs(name: str, path: str) -> None:
 
 
 def check_entity(name: str, _: bool, value: str | None, *__: object) -> None:
-    """Raise ValueError for an entity that can expand without limit, or is another file."""
+    """Raise ValueError for an XML entity that is another file, contains another entity, or is long."""
     if value is None or "&" in value or len(value) > MAX_ENTITY_CHARACTERS:
         raise ValueError(f"the entity {name} is another file, contains another entity, or is longer than allowed")
 
 
 def stop(*_: object) -> None:
-    """Stop the parser at the root element."""
+    """Raise `RootReached`, so that the parser stops at the root element."""
     raise RootReached
 
 
 def problem(error: SyntaxError, path: str) -> str:
-    """Return the place of a syntax error and its message.
+    """Return the place of a syntax error and its message as `LINE:COLUMN: MESSAGE`.
 
-    Where something is missing at the end of a line, the parser names the next token, which may be lines below.
+    If something is missing at the end of a line, this is the place: the parser names the next token, which may be lines
+    below.
     """
     text = PARSER_PLACE.sub("", error.msg)
     if not error.lineno:

@@ -45,7 +45,10 @@ class GraphFile:
 
     @property
     def format(self) -> str:
-        """Return pyoxigraph's name of the file's format; raise `SourceError` for an unknown or unfit suffix."""
+        """Pyoxigraph's name of the file's format; raises `SourceError` for an unknown suffix.
+
+        Also raises `SourceError` for a format that names graphs itself, if `graph` is set.
+        """
         path = self.path
         suffix = (path.with_suffix("") if path.suffix.lower() == COMPRESSED else path).suffix.lower()
         if suffix not in RDF_FORMATS:
@@ -57,16 +60,16 @@ class GraphFile:
 
 
 def names_graphs(name: str) -> bool:
-    """Return whether a file of this name has a format that names graphs itself."""
+    """Return whether the format of a file, by its name, is one that names graphs itself."""
     return RDF_FORMATS.get(Path(name.lower().removesuffix(COMPRESSED)).suffix) in _DATASETS
 
 
 def graph_store(files: Sequence[GraphFile], *, damaged_inode: int | None = None) -> Path:
-    """Return the folder of the store that holds all `files` together, built if there is none yet.
+    """Return the folder of the store that contains all `files` together; parse the files if there is no such store.
 
-    A store whose inode is `damaged_inode` is built again, unless another process has already replaced it. It is in the
-    user's cache folder (XDG_CACHE_HOME) and is removed when it was not used for 30 days. Raises `SourceError` with the
-    file, and the line of a syntax error.
+    A store whose inode is `damaged_inode` is built again, unless another process has already replaced it. Stores are in
+    the user's cache folder (XDG_CACHE_HOME), and are removed after 30 days without use. Raise `SourceError` with the
+    file, and with the line of a syntax error.
     """
     with suppress(OSError):  # no home, or one that is full, not ours, or cannot be written, as is usual in containers
         return _store_in(cache_folder("graphs"), files, damaged_inode)
@@ -81,12 +84,12 @@ def graph_store(files: Sequence[GraphFile], *, damaged_inode: int | None = None)
 
 
 def _store_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None) -> Path:
-    """Return the store, in a folder for stores; raises OSError if that cannot be used.
+    """Return the store of these files in the folder `cache`, built if needed; remove old stores there.
 
-    Stores that no run has used for a long time are removed.
+    Raise OSError if the folder cannot be used, and `SourceError` for a file that cannot be parsed.
     """
     cache.mkdir(parents=True, exist_ok=True)
-    store = cache / _key(files)
+    store = cache / _store_name(files)
     with locked(cache / f"{store.name}.lock"):
         if store.is_dir() and store.stat().st_ino == damaged_inode:
             shutil.rmtree(store, ignore_errors=True)
@@ -108,15 +111,15 @@ def _store_in(cache: Path, files: Sequence[GraphFile], damaged_inode: int | None
         with suppress(OSError), locked(cache / f"{path.stem}.lock", wait=False):
             if path.suffix == _BUILDING or path.stat().st_mtime < oldest:
                 shutil.rmtree(path, ignore_errors=True)
-    if is_new and store.name != _key(files):
+    if is_new and store.name != _store_name(files):
         # A file changed while it was parsed: the store must not be found by the old content.
         shutil.rmtree(store, ignore_errors=True)
         return _store_in(cache, files, damaged_inode)
     return store
 
 
-def _key(files: Sequence[GraphFile]) -> str:
-    """Return the name of a store: a digest of the files' kinds and contents, and of the program that writes it."""
+def _store_name(files: Sequence[GraphFile]) -> str:
+    """Return the name of a store's folder: a digest of the files' formats and contents, and of the parser."""
     digest = hashlib.sha256(version("pyoxigraph").encode())
     digest.update(_BUILDER.read_bytes())
     for file in files:

@@ -31,7 +31,7 @@ SENTENCE = re.compile(r"[A-Z][a-z]+(?: \w+)+")
 
 
 class Driver(driver.Driver):
-    """Keeps the last 16 stores open, and one in memory.
+    """The driver of Oxigraph, which keeps the last 16 stores open, and one store in memory.
 
     `settings` are `default_graph`, which rdf.py describes, and either `store`, its absolute path, or `content`, a small
     graph in TriG.
@@ -44,7 +44,7 @@ class Driver(driver.Driver):
         self._content = ""  # of the store in memory
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault`, SyntaxError, or any other error of Oxigraph."""
+        """Start `query` and return its answer; raise `Fault`, SyntaxError, or any other error of Oxigraph."""
         store, files = self._store(settings["store"]) if "store" in settings else (self._parsed(settings["content"]), 0)
         with guarded(files):
             answer = store.query(query, **dataset_options(store, settings))
@@ -57,7 +57,10 @@ class Driver(driver.Driver):
         return columns, fetch
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`."""
+        """Return whether the source or the query is at fault for an error of `run`, with a message.
+
+        If the store is damaged, all stores are closed.
+        """
         text = str(error) or type(error).__name__
         if isinstance(error, OSError) and "Too many open files" in text:
             return "failure", "unsafe", "a query may only ask its own source: the query opens a connection"
@@ -67,7 +70,10 @@ class Driver(driver.Driver):
         return "failure", "invalid", brief(text)
 
     def _parsed(self, content: str) -> Store:
-        """Return the store that holds a small graph; raise `Fault` for a syntax error."""
+        """Return a store in memory with the graph `content`, kept for the next query.
+
+        Raise `Fault` for a syntax error.
+        """
         if self._memory is None or content != self._content:
             store = Store()
             try:
@@ -78,7 +84,10 @@ class Driver(driver.Driver):
         return self._memory
 
     def _store(self, path: str) -> tuple[Store, int]:
-        """Return the store, and how many files it may still open while a query runs."""
+        """Return the store at a path, and how many files it may still open while a query runs.
+
+        Raise `Fault` if damaged.
+        """
         if path not in self._open:
             try:
                 count = len(list(Path(path).glob("*.sst")))
@@ -92,7 +101,10 @@ class Driver(driver.Driver):
 
 
 def dataset_options(store: Store, settings: Settings) -> dict[str, Any]:
-    """Return the options of `Store.query` that set the default graph of a query without FROM."""
+    """Return the options of `Store.query` for the default graph; empty if the query has FROM.
+
+    Raise `Fault` for a graph that the store does not have.
+    """
     default_graph = settings["default_graph"]
     if settings["states_dataset"]:
         return {}
@@ -106,7 +118,10 @@ def dataset_options(store: Store, settings: Settings) -> dict[str, Any]:
 
 
 def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
-    """Return the columns of an answer, and its rows one by one."""
+    """Return the columns of an answer, and an iterator over its rows.
+
+    An answer of ASK is one row, a graph is triples.
+    """
     if isinstance(answer, QueryBoolean):
         return ("boolean",), iter([(bool(answer),)])
     if isinstance(answer, QuerySolutions):
@@ -119,7 +134,7 @@ def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
 
 
 def brief(text: str) -> str:
-    """Return a syntax error without the long list of the tokens that were expected."""
+    """Return a syntax error without its long list of expected tokens."""
     place, _, items = text.partition(": expected ")
     if sentence := SENTENCE.search(items):
         return f"{place}: {sentence[0].lower()}"
@@ -128,11 +143,11 @@ def brief(text: str) -> str:
 
 @contextmanager
 def guarded(files: int) -> Iterator[None]:
-    """Keep the process from opening sockets, and more than `files` files, while a query runs.
+    """Within the `with` statement, let the process open no sockets, and at most `files` files.
 
     Oxigraph follows SERVICE. Such queries are refused earlier; this is a second barrier. It has a gap only for large
-    stores, of which RocksDB opens further files when it needs them. Oxigraph's panics, which are not an Exception for
-    Python, become RuntimeError.
+    stores, of which RocksDB opens further files on demand. A panic of Oxigraph, which is not an Exception, becomes
+    RuntimeError.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     next_number = os.dup(0)  # the descriptor of the next file to be opened

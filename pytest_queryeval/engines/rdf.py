@@ -61,7 +61,7 @@ EVALUATORS = {
 
 
 def _graphs_problem(value: Any) -> str:
-    """Return the end of a message: the first name that is not an IRI."""
+    """Return the end of a message on `graphs`: the first name that is not an IRI; empty if there is none."""
     invalid_name = next((name for name in value if not is_iri(name)), None) if isinstance(value, dict) else None
     return "" if invalid_name is None else f": '{invalid_name}' is not an IRI such as http://example.org/{invalid_name}"
 
@@ -88,7 +88,7 @@ SETTINGS = {
 
 
 def check(settings: Settings) -> None:
-    """Raise `SettingError` for settings that are not these, and for unknown engines."""
+    """Raise `SettingError` for unknown or invalid settings, for a source without `files`, and for an unknown engine."""
     check_settings(settings, SETTINGS)
     if "files" not in settings:
         raise SettingError("files", "needs files")
@@ -98,11 +98,11 @@ def check(settings: Settings) -> None:
 
 
 def open_rdf(source: Source, hosts: Hosts) -> RdfEngine:
-    """Open `{rdf: files, graphs:, engine:, default_graph:, prefixes:}`; files are parsed unless they were before.
+    """Open `{rdf: files, graphs:, engine:, default_graph:, prefixes:}`; files are parsed unless their store exists.
 
-    `graphs` are named graphs, each of one file. `default_graph` is what a query without FROM reads: by default the
-    unnamed graph; else the named graphs with these IRIs, or with `union` all graphs together. Raises `SourceError` for
-    a file that cannot be read.
+    `graphs` are named graphs, each read from one file. `default_graph` is what a query without FROM reads: by default
+    the unnamed graph, else the named graphs with these IRIs, or with `union` all graphs together. Raise `SourceError`
+    for a file that cannot be read.
     """
     settings = source.settings
     files = [GraphFile(absolute(source.folder, name)) for name in texts(settings["files"])]
@@ -111,7 +111,7 @@ def open_rdf(source: Source, hosts: Hosts) -> RdfEngine:
 
 
 def build_rdf(script: str, settings: Settings, hosts: Hosts) -> GraphEngine:
-    """Open the graphs that `script` holds as TriG, in the memory of the children."""
+    """Return the engine of the graphs in `script`, which is TriG, in the memory of child processes."""
     return GraphEngine("script", {"content": script}, settings, hosts)
 
 
@@ -126,10 +126,10 @@ def _refusal(query: QueryOutline) -> Failure | None:
 
 
 class GraphEngine:
-    """Graphs, and the hosts that are tried in turn until one of them accepts the query.
+    """The engine of RDF graphs, which tries its evaluators in turn until one accepts the query.
 
-    `data` is what the children read: the `content` of a small graph, or a `store` and its `files`. `settings` are
-    `engine`, `default_graph` and `prefixes` of a source.
+    `data` is what the child processes read: the `content` of a small graph, or a `store` and its `files`. `settings`
+    are `engine`, `default_graph` and `prefixes` of a source.
     """
 
     def __init__(self, name: str, data: Mapping[str, Any], settings: Settings, hosts: Hosts) -> None:
@@ -146,7 +146,13 @@ class GraphEngine:
         return self._shared_hosts.shared(Host(evaluator, driver, packages=packages, memory=memory))
 
     def execute(self, query: str, *, timeout: float, max_rows: int) -> Execution:
-        """Read and run `query` for at most `timeout` seconds on all hosts together; raises `SourceError`."""
+        """Return the first answer that an evaluator gives to `query`, or why none does.
+
+        All evaluators together run for at most `timeout` seconds.
+
+        A note says if the first evaluator refused the query. Raise `SourceError` if the graphs cannot be read, or if
+        the only evaluator wrongly refuses the query.
+        """
         began = time.monotonic()
         if (refused := self._refusal(query)) is not None:
             return Execution(query=query, error=refused, engine=self._hosts[0].name)
@@ -181,19 +187,22 @@ class GraphEngine:
         return replace(failed_executions[0], error=failure)
 
     def close(self) -> None:
-        """Do nothing: the hosts, and a store, outlive this source."""
+        """Do nothing: child processes and the store outlive this source."""
 
     def _refusal(self, query: str) -> Failure | None:
-        """Return why a text is not run, as it is or as it is sent; services count in what is sent."""
+        """Return why a query is not run, judged as it is and as it is sent; None to run it.
+
+        Services are found in the text that is sent.
+        """
         if failure := text_refusal(query):
             return failure
         sent = read_query(self._sent(query))
         return _refusal(replace(read_query(query), services=sent.services)) or _refusal(sent)
 
     def _check_refusal(self, query: str, refused: tuple[str, Failure]) -> None:
-        """Raise `SourceError` if the only engine refused a query that the other one reads.
+        """Raise `SourceError` if the only evaluator refused a query that the other evaluator reads.
 
-        rdflib also reads what is not SPARQL: Oxigraph is wrong only if it reads the query in other words.
+        rdflib also reads texts that are not SPARQL, so Oxigraph is wrong only if it reads the query in other words.
         """
         name, failure = refused
         other_words = in_other_words(query)
@@ -213,7 +222,7 @@ class GraphEngine:
         return portable(with_prefixes(query, self._prefixes))
 
     def _run(self, host: Host, query: str, timeout: float, max_rows: int) -> Execution:
-        """Run on one host."""
+        """Run the query on one evaluator; raise `SourceError` if the source is at fault."""
         with self._source_errors():
             return host.execute(self._settings(query), query, timeout=timeout, max_rows=max_rows)
 
@@ -226,7 +235,7 @@ class GraphEngine:
 
 
 class RdfEngine(GraphEngine):
-    """Graphs that were parsed into a store."""
+    """The engine of RDF files that are parsed into a store on disk."""
 
     def __init__(self, name: str, files: Sequence[GraphFile], settings: Settings, hosts: Hosts) -> None:
         super().__init__(name, {}, settings, hosts)
@@ -236,7 +245,10 @@ class RdfEngine(GraphEngine):
         self._loaded_by: dict[str, int | None] = {}
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
-        """Return rows of the seconds that both take on the first engine that accepts both; raises `SourceError`."""
+        """Time both queries on the first evaluator that accepts both, as `SupportsTiming.time` does.
+
+        Raise `SourceError` if the source is at fault.
+        """
         for query in (gold, predicted):
             if (refused := self._refusal(query)) is not None:
                 return Execution(query=None, error=refused, engine=self._hosts[0].name)
@@ -251,7 +263,7 @@ class RdfEngine(GraphEngine):
         return execution
 
     def _run(self, host: Host, query: str, timeout: float, max_rows: int) -> Execution:
-        """Run on one host; a damaged store is built again, once."""
+        """Run the query on one evaluator; a damaged store is built again, but only once."""
         settings = self._settings(query)
         try:
             with self._source_errors():
@@ -265,7 +277,7 @@ class RdfEngine(GraphEngine):
         return self._run(host, query, timeout, max_rows)
 
     def _find_store(self, damaged_inode: int | None = None) -> int:
-        """Find or build the store, and return its inode."""
+        """Find or build the store of the files, let queries read it, and return its inode."""
         with self._source_errors():
             store = graph_store(self._files, damaged_inode=damaged_inode)
         files = [(str(file.path), file.format, file.graph) for file in self._files]
@@ -273,7 +285,10 @@ class RdfEngine(GraphEngine):
         return store.stat().st_ino
 
     def _load(self, host: Host, settings: Mapping[str, Any]) -> None:
-        """Let a new child load the graph before a query, so that this does not count as the query's time."""
+        """Let a new child process load the graph, so that loading does not count as a query's time.
+
+        Raise `SourceError` if it fails.
+        """
         if host.pid is None or self._loaded_by.get(host.name) != host.pid:
             answer = host.execute(settings, "ASK {}", timeout=LOAD_SECONDS, max_rows=1)
             if answer.error:
@@ -282,12 +297,12 @@ class RdfEngine(GraphEngine):
 
 
 def has_named_graphs(settings: Settings) -> bool:
-    """Return whether a source may have named graphs: files of them, or files that name graphs themselves."""
+    """Return whether a source may have named graphs: by `graphs`, or by files whose format names graphs."""
     return bool(settings.get("graphs")) or any(map(names_graphs, texts(settings["files"])))
 
 
 def versions(settings: Settings) -> str:
-    """Return the versions of the packages that parse the files and take the queries."""
+    """Return the versions of the packages that parse the files and run the queries."""
     packages = dict.fromkeys(
         package for name in texts(settings.get("engine", "oxigraph")) for package in EVALUATORS[name][1]
     )
@@ -295,7 +310,10 @@ def versions(settings: Settings) -> str:
 
 
 def graph_settings(settings: Settings) -> Mapping[str, Any]:
-    """Return the settings that change answers: of `graphs` only the names, since files are known by their content."""
+    """Return the settings that change answers.
+
+    Of `graphs`, only the names, because files are known by their content.
+    """
     graph_names = {"graphs": list(settings["graphs"])} if settings.get("graphs") else {}
     return {**settings_among("engine", "default_graph", "prefixes")(settings), **graph_names}
 

@@ -54,10 +54,11 @@ CASTS = (
 
 
 class Driver(driver.Driver):
-    """Keeps the last 32 datasets; `settings` are `files`, `store` and `default_graph`, or `content` instead of files.
+    """The driver of rdflib, which keeps the last 32 datasets in memory.
 
-    Each of `files` is a path, its format and the named graph that it fills, if any; `store` is the path of Oxigraph's
-    store, which changes with the files; `default_graph` is that of rdf.py; `content` is a small graph in TriG.
+    `settings` are `default_graph`, which rdf.py describes, and either `files` and `store`, or `content`, a small graph
+    in TriG. Each of `files` is a path, its format and the named graph that it fills, if any. `store` is the path of
+    Oxigraph's store, which changes with the files.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,7 @@ class Driver(driver.Driver):
         self._datasets: OrderedDict[tuple[str, frozenset[str]], rdflib.Dataset] = OrderedDict()
 
     def run(self, settings: dict[str, Any], query: str, timeout: float) -> Answer:
-        """Start `query`; raises `Fault` or any error of rdflib."""
+        """Run `query` on its dataset, loaded if needed, and return its answer; raise `Fault` or any error of rdflib."""
         small_graph, graphs = settings.get("content", ""), settings["default_graph"]
         path = settings.get("store", small_graph)
         default_iris = frozenset() if graphs == UNION else frozenset(graphs)
@@ -91,7 +92,7 @@ class Driver(driver.Driver):
         return make_answer(*rows_of(dataset.query(self._prepared(query))))
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`."""
+        """Return whether the source or the query is at fault for an error of `run`, with a message."""
         text = str(error) or type(error).__name__
         if isinstance(error, Fault):
             return "fault", text
@@ -101,19 +102,19 @@ class Driver(driver.Driver):
 
 
 class TripleIRI(rdflib.URIRef):
-    """A triple term in the form of an IRI of its text, since rdflib has no triple terms."""
+    """An IRI that stands for the triple term `triple`, because rdflib has no triple terms; its text is the term's."""
 
     triple: Any
 
     def __new__(cls, triple: Any) -> Self:
-        """Return the triple term."""
+        """Return an IRI for a triple term."""
         triple_iri: Self = super().__new__(cls, f"<<( {triple} )>>")
         triple_iri.triple = triple
         return triple_iri
 
 
 class Terms(dict[Any, Any]):
-    """Terms of pyoxigraph mapped to terms of rdflib, each converted once."""
+    """A dict from terms of pyoxigraph to terms of rdflib, in which a missing term is converted and kept."""
 
     def __missing__(self, term: Any) -> Any:
         new_term = self[term] = rdflib_term(term)
@@ -123,9 +124,10 @@ class Terms(dict[Any, Any]):
 def load_dataset(
     files: Sequence[tuple[str, str, str | None]], default_iris: frozenset[str], small_graph: str = ""
 ) -> rdflib.Dataset:
-    """Return the files as a dataset; a file without a path is `small_graph`.
+    """Return the graphs of the files as a dataset; a file without a path is `small_graph`.
 
-    The default graph holds the graphs named `default_iris`, or the unnamed graph if there are none.
+    The default graph contains the graphs named in `default_iris`, or the unnamed graph if that is empty. Raise `Fault`
+    for a file that cannot be read, and for a name without a graph.
     """
     dataset, terms = rdflib.Dataset(), Terms()
     named_graphs: dict[Any, rdflib.Graph] = {}
@@ -156,14 +158,17 @@ def load_dataset(
 
 
 def file_content(path: str, small_graph: str) -> dict[str, Any]:
-    """Return the argument with which pyoxigraph reads a file, or `small_graph` where it has no path."""
+    """Return the argument with which pyoxigraph reads the file at `path`; without a path, it reads `small_graph`."""
     if not path:
         return {"input": small_graph.encode()}
     return {"input": gzip.open(path)} if path.lower().endswith(".gz") else {"path": path}
 
 
 def rdflib_term(term: Any) -> Any:
-    """Return a term of pyoxigraph as a term of rdflib, which has neither triple terms nor base directions."""
+    """Return a term of pyoxigraph as a term of rdflib.
+
+    A triple term becomes a `TripleIRI`, a base direction is lost.
+    """
     match term:
         case pyoxigraph.NamedNode():
             return rdflib.URIRef(term.value)
@@ -179,7 +184,10 @@ def rdflib_term(term: Any) -> Any:
 
 
 def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
-    """Return the columns of an answer, and its rows one by one."""
+    """Return the columns of an answer, and an iterator over its rows.
+
+    An answer of ASK is one row, a graph is triples.
+    """
     if answer.type == "ASK":
         return ("boolean",), iter([(bool(answer.askAnswer),)])
     if answer.type == "SELECT":
@@ -189,7 +197,10 @@ def rows_of(answer: Any) -> tuple[tuple[str, ...], Iterator[tuple[Any, ...]]]:
 
 
 def to_integer(term: Any) -> rdflib.Literal:
-    """Cast a literal to a whole number, without a check of the limits of its datatype."""
+    """Return a literal cast to xsd:integer, without a check of the limits of a datatype.
+
+    Raise SPARQLError if it fails.
+    """
     try:
         return rdflib.Literal(int(float(term)) if "." in term else int(term), datatype=XSD.integer)
     except (TypeError, ValueError, OverflowError) as error:
@@ -197,7 +208,7 @@ def to_integer(term: Any) -> rdflib.Literal:
 
 
 def evaluate_groups(ctx: QueryContext, agg: CompValue) -> Generator[FrozenBindings, None, None]:
-    """Aggregate as rdflib does, but make no group of no solutions, where rdflib makes an empty one."""
+    """Yield the groups of an aggregation as rdflib does, but no empty group if there are no solutions to group."""
     if agg.p.expr is None:
         yield from evalAggregateJoin(ctx, agg)
         return
@@ -209,22 +220,22 @@ def evaluate_groups(ctx: QueryContext, agg: CompValue) -> Generator[FrozenBindin
 
 
 def refuse_service(*_: Any) -> None:
-    """Raise PermissionError instead of rdflib's SERVICE."""
+    """Raise PermissionError; replaces rdflib's function for SERVICE."""
     raise PermissionError("SERVICE is refused, because a query may only ask its own source")
 
 
 def refuse_network(event: str, _: Any) -> None:
-    """Raise PermissionError for events that leave the process."""
+    """Raise PermissionError for audit events by which code leaves the process, such as connecting a socket."""
     if event in FORBIDDEN_EVENTS:
         raise PermissionError(f"a query may only ask its own source: {event}")
 
 
 class JoinOrder:
-    """Evaluates the basic graph patterns of one query, their triples in an order of its own; for `CUSTOM_EVALS`.
+    """Evaluates the basic graph patterns of one query with their triples in a faster order; for `CUSTOM_EVALS`.
 
-    rdflib takes them almost as they are written: `?a a :Unit . ?b a :Sensor . ?a :feeds ?b` makes all pairs of units
+    rdflib takes triples almost as they are written: `?a a :Unit . ?b a :Sensor . ?a :feeds ?b` makes all pairs of units
     and sensors before it matches the triple that connects them. Here the next triple shares a variable with an earlier
-    one if possible; among several candidates it is the one with the fewest new variables.
+    triple if possible; among several candidates it has the fewest new variables.
     """
 
     def __init__(self) -> None:
@@ -232,7 +243,10 @@ class JoinOrder:
         self._orders: dict[tuple[int, frozenset[Any]], tuple[CompValue, list[Triple]]] = {}
 
     def __call__(self, ctx: QueryContext, part: CompValue) -> Generator[FrozenBindings, None, None]:
-        """Evaluate a basic graph pattern; raises NotImplementedError for all others, which rdflib evaluates itself."""
+        """Return the solutions of a basic graph pattern.
+
+        Raise NotImplementedError for parts that rdflib should evaluate.
+        """
         if part.name != "BGP" or not 1 < len(part.triples) <= MAX_TRIPLES:
             raise NotImplementedError
         bound_variables = frozenset(v for triple in part.triples for v in unknowns(triple) if ctx[v] is not None)
@@ -243,10 +257,10 @@ class JoinOrder:
 
 
 def join_order(triples: Sequence[Triple], bound_variables: frozenset[Any]) -> list[Triple]:
-    """Return the triples in the order in which to match them, where some variables are bound before.
+    """Return the triples in the order in which to match them, given the variables that are bound before.
 
-    How often rdflib finds a match of a path that may be empty depends on which of its ends are bound: such a path stays
-    where rdflib has it, and those before and after it are ordered among themselves.
+    A path that may be empty stays at its place, because its number of matches in rdflib depends on which of its ends
+    are bound. The triples before and after it are ordered among themselves.
     """
     bound_terms = set(bound_variables)
 
@@ -267,7 +281,7 @@ def join_order(triples: Sequence[Triple], bound_variables: frozenset[Any]) -> li
 
 
 def may_be_empty(predicate: Any) -> bool:
-    """Return whether it is a path of which a part may be empty, by `*` or `?`."""
+    """Return whether a predicate is a path of which a part may be empty, by `*` or `?`."""
     if isinstance(predicate, MulPath):
         return predicate.zero or may_be_empty(predicate.path)
     if isinstance(predicate, InvPath):
@@ -276,5 +290,5 @@ def may_be_empty(predicate: Any) -> bool:
 
 
 def unknowns(triple: Triple) -> list[Any]:
-    """Return the variables of a triple, among which are its blank nodes."""
+    """Return the variables and the blank nodes of a triple, which a match binds alike."""
     return [term for term in triple if isinstance(term, Variable | BNode)]

@@ -88,7 +88,8 @@ _QUOTED = frozenset(
 def refusal(query: str, dialect: str) -> Failure | None:
     """Return why `query` is not sent to a database of `dialect`; None if it is one query that only reads.
 
-    What sqlglot cannot parse is refused: nothing else shows that it only reads. The dialect "" is standard SQL.
+    A text that sqlglot cannot parse is refused, because nothing else shows that it only reads. The dialect "" is
+    standard SQL.
     """
     failure = _refusal(query, dialect)
     if failure is None or failure.kind != "unsafe":
@@ -124,7 +125,7 @@ def _refusal(query: str, dialect: str) -> Failure | None:
 
 
 def _beyond_reading(statements: Sequence[exp.Expr], dialect: str) -> Failure | None:
-    """Return why statements are more than one query that reads; None if they are not."""
+    """Return why parsed statements are not a single query that only reads; None if they are."""
     if len(statements) != 1:
         return _unsafe(f"these are {len(statements)} statements")
     (tree,) = statements
@@ -141,12 +142,12 @@ def _beyond_reading(statements: Sequence[exp.Expr], dialect: str) -> Failure | N
 
 
 def _is_file(table: exp.Table) -> bool:
-    """Return whether Spark takes the name for a path, after the name or the class of a file format."""
+    """Return whether Spark reads a table's name as a path: it contains one, or follows the name of a file format."""
     return "/" in table.name or "." in table.db or table.db.lower() in _FILE_FORMATS
 
 
 def _reaching(query: str, dialect: str) -> str:
-    """Return the name of a function that does more than read, or nothing."""
+    """Return the name of a function in a query that does more than read; empty if there is none."""
     for pattern in [_REACHING[dialect]] if dialect in _REACHING else _REACHING.values() if not dialect else ():
         if call := re.search(pattern, query, re.IGNORECASE):
             return call[0].lstrip(". ")
@@ -154,7 +155,10 @@ def _reaching(query: str, dialect: str) -> str:
 
 
 def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
-    """Return a part that databases may parse unlike sqlglot, outlives the query, or hides in comments; else ""."""
+    """Return in words a part of a query that databases may read differently from sqlglot; empty if there is none.
+
+    Also a part that outlives the query, or a function that comments hide.
+    """
     if "${" in query and _REACHING.get(dialect) is _SPARK:  # a setting or a variable of the environment, in texts too
         return "${"
     words, unquoted_parts, end = [], [], 0
@@ -180,7 +184,7 @@ def _hidden(query: str, tokens: list[Token], dialect: str) -> str:
 
 
 def _reason(error: SqlglotError) -> str:
-    """Return the parser's message without its excerpt of the query, which has escape codes."""
+    """Return the parser's message on one line, without its excerpt of the query."""
     if isinstance(error, ParseError) and error.errors:
         first_error = error.errors[0]
         return one_line(

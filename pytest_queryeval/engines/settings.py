@@ -36,14 +36,14 @@ TABLES = SettingValidator(
 
 
 def check_settings(settings: Mapping[str, JsonValue], validators: Mapping[str, SettingValidator]) -> None:
-    """Raise `SettingError` for the first setting but VERSION that is unknown or does not pass its validator."""
+    """Raise `SettingError` for the first setting that is unknown or invalid; every source may also have a VERSION."""
     validate_settings(excluding(settings, [VERSION]), validators)
 
 
 def absolute(folder: Path, name: str) -> Path:
-    """Return the path of the file called `name`, relative to `folder`, with all links followed.
+    """Return the absolute path of the file `name`, relative to `folder`, with all links followed; it need not exist.
 
-    Raises `SourceError` for a name that the locale cannot express.
+    Raise `SourceError` for a name that the locale cannot express.
     """
     try:
         return Path(os.path.realpath(folder / name))
@@ -52,12 +52,15 @@ def absolute(folder: Path, name: str) -> Path:
 
 
 def file_path(source: Source, setting: str) -> Path:
-    """Return the absolute path of the file that a setting of the source names; raises `SourceError` as `absolute`."""
+    """Return the absolute path of the file that a setting of the source names.
+
+    Raise `SourceError` as `absolute` does.
+    """
     return absolute(source.folder, source.settings[setting])
 
 
 def check_exists(source: Source, name: str) -> None:
-    """Raise `SourceError` unless there is something called `name`, with the nearest name among files of its suffix."""
+    """Raise `SourceError` if a source's file does not exist; the message suggests a similar file or another remedy."""
     path = absolute(source.folder, name)
     if not os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that no file can have
         near = nearest_file(path)
@@ -68,7 +71,7 @@ def check_exists(source: Source, name: str) -> None:
 
 
 def require_file(file: Path) -> os.stat_result:
-    """Return the status of a regular file; raises `SourceError` if there is none."""
+    """Return the status of a file; raise `SourceError` if it does not exist or is no regular file."""
     try:
         status = file.stat()
     except (OSError, ValueError) as error:
@@ -81,7 +84,7 @@ def require_file(file: Path) -> os.stat_result:
 
 
 def file_digest(file: Path) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal digits; raises `SourceError` if it cannot be read."""
+    """Return the SHA-256 digest of a file's content in hexadecimal digits; raise `SourceError` if it cannot be read."""
     require_file(file)
     try:
         with file.open("rb") as content:
@@ -100,10 +103,11 @@ VARIANTS_SETTING = SettingValidator(is_text, "a pattern of file names, such as v
 
 
 def variants_of(source: Source) -> list[Source]:
-    """Return the variants that a source names by the pattern `variants`, sorted by file name; none without one.
+    """Return the variants of a source, by the pattern in its setting `variants`, sorted by file name.
 
-    The pattern is relative to the source's folder, and `**` matches any folders. What a file is depends on the engine,
-    by its `VariantFormat`. Raises `SourceError` for a pattern that matches no file.
+    The list is empty without that setting. The pattern is relative to the source's folder, and `**` matches any
+    folders. The engine's `VariantFormat` makes settings from a file name. Raise `SourceError` for a pattern that
+    matches no file.
     """
     pattern = source.settings.get(VARIANTS)
     if pattern is None:
@@ -127,11 +131,11 @@ def variants_of(source: Source) -> list[Source]:
 
 
 def state_of(source: Source) -> str:
-    """Return a digest of the contents of the source's files, then the `version` of its settings, if it has one.
+    """Return a text that changes with the data of a source: a digest of its files, then its `version`, if it has one.
 
-    The digest has 32 hexadecimal digits, which depend on no path and no time; files are read again only after they
-    changed. For a source without files, such as a server, it is `version …` alone. Raises `SourceError` if such a
-    source has no version, and for files that cannot be read.
+    The digest has 32 hexadecimal digits and depends on no path and no time; files are read again only after a change.
+    For a source without files, such as a server, the text is `version …` alone. Raise `SourceError` if such a source
+    has no version, if the version is invalid, and for files that cannot be read.
     """
     with prefix_source_errors(f"source '{source.name}'"):
         version = source.settings.get(VERSION)
@@ -155,9 +159,9 @@ def state_of(source: Source) -> str:
 
 
 def known_state(source: Source) -> str | None:
-    """Return `state_of` a source, or a digest of its state and those of its variants.
+    """Return the state of a source, or for a source with variants a digest of all their states; None if unknown.
 
-    None if the files have more than MAX_STATE_BYTES together, and if it fails.
+    It is unknown if the files have more than MAX_STATE_BYTES together, and if they cannot be read.
     """
     try:
         sources = [source, *variants_of(source)]
@@ -183,5 +187,8 @@ def _digest(file: Path) -> str:
 
 @lru_cache(maxsize=_KEPT_DIGESTS)
 def _digest_of(file: Path, *_: int) -> str:
-    """Return the digest of a file; the numbers are those that change when it is written to."""
+    """Return the digest of a file.
+
+    The numbers, which change when the file is written, are only part of the cache's key.
+    """
     return file_digest(file)

@@ -26,10 +26,10 @@ DRIVER = Path(driver.__file__).with_name("sqlite_child.py")
 
 
 class SqliteFile(DatabaseFile):
-    """A database in a file, which tells by its authorizer what a query reads."""
+    """The engine of a database file, which also knows from SQLite's authorizer what a query reads."""
 
     def reads(self, query: str, *, timeout: float) -> Execution:
-        """Return rows of table, column and view, as `SupportsReads` describes them; raises `SourceError`."""
+        """Return rows of table, column and view, as `SupportsReads` describes them; raise `SourceError` on failure."""
         with self._source_errors():
             return self._host.reads(self._settings, query, timeout=timeout)
 
@@ -37,8 +37,8 @@ class SqliteFile(DatabaseFile):
 def open_sqlite(source: Source, hosts: Hosts) -> SqliteFile:
     """Open `{sqlite: file}` or `{sqlite: {script: file.sql}}`; paths are relative to the source's folder.
 
-    A script is run here, into a temporary file; a database is opened by its first query. Raises `SourceError` for a
-    script that is missing or fails.
+    A script is run at once, into a temporary file; a database file is opened by its first query. Raise `SourceError`
+    for a script that is missing or fails.
     """
     host = hosts.shared(Host("sqlite", DRIVER))
     if "path" in source.settings:
@@ -49,9 +49,9 @@ def open_sqlite(source: Source, hosts: Hosts) -> SqliteFile:
 def build_sqlite(
     script: str, settings: Settings, hosts: Hosts, rows: Mapping[str, Sequence[Row]] | None = None
 ) -> DatabaseInMemory:
-    """Open a database in the memory of the child, which the first query makes by `script`, and by `rows` by table.
+    """Return the engine of a database in a child's memory, built by the first query from `script` and `rows` by table.
 
-    What the script takes from other databases is not trusted: no statement reaches another file, or runs for long.
+    Scripts made from other databases are not trusted: no statement reaches another file, or runs for long.
     """
     return DatabaseInMemory(script, hosts.shared(Host("sqlite", DRIVER)), rows)
 
@@ -65,13 +65,13 @@ def compare_in_sqlite(
     timeout: float,
     max_rows: int,
 ) -> Sequence[Comparison]:
-    """Run two queries in databases as `build_sqlite` opens them, with one request to the child."""
+    """Compare two queries as a `Comparer` does, in databases of `build_sqlite`, with one request to the child."""
     host = hosts.shared(Host("sqlite", DRIVER))
     return host.compare(queries, [database._asdict() for database in databases], timeout=timeout, max_rows=max_rows)
 
 
 def run_script(script: Path, database: Path) -> None:
-    """Make `database` by the SQL of a file; raises `SourceError` with the line of the statement that fails."""
+    """Create `database` by the SQL in a file; raise `SourceError` with the line of the statement that fails."""
     try:
         text = script.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -81,7 +81,10 @@ def run_script(script: Path, database: Path) -> None:
 
 
 def run_statements(text: str, name: str, database: Path) -> None:
-    """Make `database` by SQL that messages call `name`; raises `SourceError` with the line that fails."""
+    """Create `database` by the SQL in `text`, which messages call `name`.
+
+    Raise `SourceError` with the line that fails.
+    """
     start = 0
     try:
         with closing(sqlite3.connect(database, isolation_level=None)) as connection:
@@ -103,7 +106,7 @@ def run_statements(text: str, name: str, database: Path) -> None:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the statements of `text`, each with the position of its first character."""
+    """Yield the position of the first character of each statement in `text`, and the statement."""
     # The body of a trigger has semicolons of its own, which SQLite tells apart.
     ends = (token.end() for token in _TOKEN.finditer(text) if token[0] == ";")
     start = 0
@@ -118,7 +121,7 @@ SETTINGS = {"path": FILE_NAME, "script": FILE_NAME, VARIANTS: VARIANTS_SETTING}
 
 
 def check(settings: Settings) -> None:
-    """Raise `SettingError` unless there is a path or a script and nothing else."""
+    """Raise `SettingError` unless the settings are a path or a script, perhaps with variants and a version."""
     check_settings(settings, SETTINGS)
     if len(settings.keys() & {"path", "script"}) != 1:
         raise SettingError(

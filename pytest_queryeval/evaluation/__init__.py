@@ -46,7 +46,7 @@ FAULT_CHARACTERS = 2_000
 
 @dataclass(slots=True)
 class CaseProgress:
-    """The state of an evaluation, for the report of a case that ends in an error."""
+    """How far an evaluation has come; the report of a case that ends in an error shows it."""
 
     gold: Execution | None = None
     """The gold at `gold_index`: as the suite states it, or with its answer once all golds have run."""
@@ -58,15 +58,18 @@ class CaseProgress:
 
 
 def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = None) -> CaseResult:
-    """Execute and score the trials of a case; with `stops_trials`, only until its verdict is decided.
+    """Execute and score the trials of a case, and return its result with the cause of a wrong answer, if found.
 
-    Of a `StoredPrediction` there is one trial.
+    With `stops_trials`, there are trials only until the verdict is decided; a `StoredPrediction` has only one trial. A
+    predicted query that fails is not an error: it has the worst score on metrics that need its answer. `progress` is
+    updated, so that it contains the state up to an error. Errors are:
 
-    Raise `GoldError` if a gold does not run, `SourceError` if the source cannot answer, `PredictorError` if
-    the system under test gives no answer, and `QueryEvalError` if a metric raises, gives no number, or gives None
-    and has a threshold; `EngineError` if an analysis shows that the engine is at fault. `progress` then holds the state
-    up to the error. A predicted query that fails is not an error: it has the worst score on metrics that need its
-    answer. Raise `SpendLimitReached` if a call may not begin any more.
+    - `GoldError`: a gold query does not run.
+    - `SourceError`: the source cannot answer.
+    - `PredictorError`: the system under test gives no answer.
+    - `QueryEvalError`: a metric raises, gives no number, or has a threshold but does not apply.
+    - `EngineError`: an analysis shows that the engine is at fault.
+    - `SpendLimitReached`: a call may not begin any more.
     """
     session.predictors.check_spend(case)
     progress = progress or CaseProgress()
@@ -94,7 +97,10 @@ def evaluate_case(case: Case, session: Session, progress: CaseProgress | None = 
 
 
 def _withdrawn(result: CaseResult) -> CaseResult:
-    """Return the result of a case with wrong golds and no others: its scores do not count."""
+    """Return the result of a case whose golds were found wrong without a replacement: without scores and violations.
+
+    `unreviewed` keeps what the suite's golds gave.
+    """
     case = replace(result.case, review=None)
     return replace(
         result,
@@ -113,7 +119,10 @@ def _without_scores(trial: Trial) -> Trial:
 
 
 def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> UnreviewedReport:
-    """Score the trials of a case by the golds of its suite, without the decision on them."""
+    """Return the outcome and the scores of the trials by the golds of the suite, without the reviewers' decision.
+
+    The outcome is `error` if that fails.
+    """
     unreviewed_case = case.without_review
     try:
         gold_case = unreviewed_case.on_gold_source
@@ -133,7 +142,7 @@ def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> Unrevi
 
 
 def fault_location(case: Case, fault: Exception) -> Location:
-    """Return the location in a suite at which a fault can be fixed: that of the source, gold or setting at fault."""
+    """Return the place in a suite where a fault can be fixed: the source, gold or setting at fault, else the case."""
     place = None
     if isinstance(fault, GoldError):
         place = fault.location
@@ -147,7 +156,7 @@ def fault_location(case: Case, fault: Exception) -> Location:
 
 
 def fault_text(case: Case, fault: Exception) -> str:
-    """Return the message of a fault, shortened, with its location.
+    """Return the message of a fault, shortened and without secrets, with the place where it can be fixed.
 
     Further lines are indented so that CI services do not obey them.
     """
@@ -159,11 +168,11 @@ def fault_text(case: Case, fault: Exception) -> str:
 
 
 def _execute_golds(case: Case, session: Session, progress: CaseProgress) -> Sequence[Execution]:
-    """Execute all golds of a case.
+    """Return the executions of all golds of a case, and record them in `progress`.
 
-    A case without golds has one without query and answer. If a gold fails, the system is still called: its
-    answer belongs in the report and in a recording. If the source is at fault, no other case can be scored either, so
-    only a prediction that needs no call is kept.
+    A case without golds has one execution without query and answer. If a gold fails, raise `GoldError` after the system
+    is called, because its answer belongs in the report and in a recording. If the source is at fault, raise
+    `SourceError`, and keep only a prediction that needs no call: no other case can be scored either.
     """
     if not case.golds:
         return [Execution(query=None)]
@@ -202,7 +211,7 @@ def _predict(case: Case, session: Session, trial: int = 1) -> Prediction:
 
 
 def gold_error(error: Failure, case: Case, index: int, session: Session) -> GoldError:
-    """Return the error of a case whose gold at `index` did not run."""
+    """Return, without raising it, the error of a case whose gold at `index` did not run, with a remedy if known."""
     content, source, kind = case.golds[index], case.settings.source, KINDS[case.settings.kind]
     query, message, hint = content.query or "", error.message, ""
     if error.kind == "invalid" and kind.extract_query(query)[0] != query:
@@ -231,9 +240,9 @@ def gold_error(error: Failure, case: Case, index: int, session: Session) -> Gold
 
 
 def score_prediction(case: Case, golds: Sequence[Execution], prediction: Prediction, session: Session) -> Trial:
-    """Execute a prediction, and score it against golds that ran.
+    """Execute a prediction, and return it as a trial, scored against golds that ran.
 
-    Raise `SourceError`, `PredictorError`, and `QueryEvalError` for a metric, as `evaluate_case` does.
+    Raise `SourceError`, `PredictorError` and `QueryEvalError` as `evaluate_case` does.
     """
     return _score(case, golds, prediction, _execute_prediction(prediction.content, case, session), session)
 
@@ -241,7 +250,10 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
 def _score(
     case: Case, golds: Sequence[Execution], prediction: Prediction, predicted: Execution, session: Session
 ) -> Trial:
-    """Score a prediction that was executed against golds that ran; raise as `score_prediction` does."""
+    """Return a prediction that was executed as a trial, scored against the gold with the best score.
+
+    Raise `QueryEvalError` for a metric as `evaluate_case` does.
+    """
     began = perf_counter()
     names = case.settings.requested_metrics
     candidates = [Scoring(case, gold, predicted, prediction, session) for gold in golds]
@@ -279,10 +291,10 @@ def _score(
 
 
 def _execute_prediction(content: QueryOrAnswer | Abstention | Failure, case: Case, session: Session) -> Execution:
-    """Execute a prediction, without the text that a model wrote around its query.
+    """Return the execution of a prediction, without the text that a model wrote around its query.
 
-    A missing prediction and an abstention fail as an empty query does. If the case is not answerable, nothing is run,
-    and an abstention does not fail.
+    A missing prediction and an abstention are failures. If the case is not answerable, nothing is run, and an
+    abstention is no failure.
     """
     if isinstance(content, Failure):
         return Execution(query="", error=content)
@@ -306,9 +318,9 @@ def _execute_prediction(content: QueryOrAnswer | Abstention | Failure, case: Cas
 
 
 def _best_gold_index(candidates: Sequence[Scoring], names: Sequence[str], case: Case) -> int:
-    """Return the index of the gold to score against: the first with the best score in the kind's first default metric.
+    """Return the index of the gold that predicted is scored against: the first gold with the best deciding score.
 
-    Where nothing is executed, the first requested metric decides.
+    The deciding metric is the first default metric of the kind; if nothing is executed, the first requested metric.
     """
     if len(candidates) == 1:
         return 0

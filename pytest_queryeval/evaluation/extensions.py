@@ -33,20 +33,20 @@ Times: TypeAlias = Sequence[tuple[float, float]]
 
 
 class RecordedCall(Protocol):
-    """One call of a predictor, identified before the call; its methods may be called in any thread."""
+    """A call of a predictor, identified before it is made; its methods may be called in any thread."""
 
     def load(self) -> Prediction | None:
-        """Return the recorded prediction, or None without one; in a replay, raise `PredictorError` instead."""
+        """Return the recorded prediction; None if there is none, but in a replay raise `PredictorError`."""
 
     def save(self, prediction: Prediction) -> Prediction:
-        """Keep the prediction unless there is one already, and return the one that a replay will use."""
+        """Record the prediction unless one is recorded already, and return the recorded prediction."""
 
 
 class Recording(Protocol):
-    """What a run has asked, and the answers; several processes and threads may use it at once, and it can be pickled.
+    """The questions and answers of a run; several processes and threads may use it at once, and it can be pickled.
 
-    In a replay nothing is saved, and a missing or stale answer is an error, else `load_*` returns None for it.
-    `load_*` and `save_*` raise `SourceError`.
+    In a replay, nothing is saved, and `load_*` raises `SourceError` for an answer that is missing or stale. Otherwise
+    `load_*` returns None for such an answer. `save_*` raises `SourceError` if it cannot save.
     """
 
     replay: bool
@@ -55,65 +55,77 @@ class Recording(Protocol):
         """Raise `QueryEvalError` if there is nothing to replay, or nothing can be saved."""
 
     def call(self, case: Case, spec: PredictorSpec, trial: int, schema: Callable[[], str | None]) -> RecordedCall:
-        """Return a call of a predictor; `schema` lists the schema that the predictor may see."""
+        """Return the call of a predictor for a trial of a case.
+
+        `schema` returns the schema that the predictor may see.
+        """
 
     def load_execution(self, query: str, source: Source, *, timeout: float, max_rows: int) -> Execution | None:
-        """Return the recorded answer to the query from the source in its present state."""
+        """Return the recorded execution of the query on the source in its present state; None if there is none."""
 
     def save_execution(
         self, query: str, source: Source, execution: Execution, *, timeout: float, max_rows: int
     ) -> None:
-        """Record the answer of the source to the query."""
+        """Record the execution of the query on the source in its present state."""
 
     def load_schema(self, source: Source) -> Schema | None:
-        """Return the tables of the source in its present state."""
+        """Return the recorded tables of the source in its present state; None if there are none."""
 
     def save_schema(self, source: Source, schema: Schema) -> None:
-        """Keep the tables of a source."""
+        """Record the tables of a source."""
 
     def load_ddl(self, source: Source) -> tuple[str | None] | None:
-        """Return the DDL of the source in its present state, or None in a tuple where its engine has none."""
+        """Return the recorded DDL of the source in its present state, in a tuple; None if nothing is recorded.
+
+        The tuple contains None if the engine has no DDL.
+        """
 
     def save_ddl(self, source: Source, ddl: str | None) -> None:
-        """Keep the DDL of a source, None if its engine has none."""
+        """Record the DDL of a source; None says that its engine has none."""
 
     def load_times(self, gold: str, predicted: str, source: Source, iterations: int) -> Times | None:
-        """Return the seconds that both queries took."""
+        """Return the recorded seconds of both queries on the source, a pair for each iteration.
+
+        None if there are none.
+        """
 
     def save_times(self, gold: str, predicted: str, source: Source, iterations: int, times: Times) -> None:
-        """Keep the seconds of both queries."""
+        """Record the seconds of both queries on the source."""
 
     def load_cause(self, gold: str, predicted: str, case: Case) -> tuple[Cause | SharedPatterns | None] | None:
-        """Return why a predicted query of the case is wrong, or None in a tuple where no cause was found."""
+        """Return the recorded cause of a wrong predicted query, in a tuple; None if nothing is recorded.
+
+        The tuple contains None if no cause was found.
+        """
 
     def save_cause(self, gold: str, predicted: str, case: Case, cause: Cause | SharedPatterns | None) -> None:
-        """Keep why a predicted query of the case is wrong, None if no cause was found."""
+        """Record the cause of a wrong predicted query of the case; None says that no cause was found."""
 
     def load_challenge(self, gold: str, predicted: str, case: Case) -> ChallengeReport | None:
-        """Return what came of challenging a predicted query of the case by one gold."""
+        """Return the recorded challenge of a predicted query by one gold; None if there is none."""
 
     def save_challenge(self, gold: str, predicted: str, case: Case, challenge: ChallengeReport) -> None:
-        """Keep what came of challenging a predicted query."""
+        """Record the challenge of a predicted query by one gold."""
 
 
 class Embedder(Protocol):
-    """Compares texts by one embedding model. Its methods raise `QueryEvalError` if the model cannot be loaded."""
+    """Compares texts by an embedding model; its methods raise `QueryEvalError` if the model cannot be loaded."""
 
     def prepare(self, texts: Iterable[str]) -> None:
-        """Embed texts in one batch, for later calls of `similarities`."""
+        """Embed texts in one batch, and keep the results for later calls of `similarities`."""
 
     def similarities(self, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
         """Return the cosine of each pair of texts, from -1 to 1."""
 
     def close(self) -> None:
-        """Close whatever is open."""
+        """Free the resources of the model."""
 
 
 def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
-    """Return texts by the model that will embed them.
+    """Return the texts that metrics of these cases will compare, by embedding model.
 
-    If the prediction is stated, these are the texts in which it differs from gold, else all texts of gold. The metrics
-    are called with a similarity function that only records the texts.
+    If the suite states the prediction, these are the texts in which it differs from gold, else all texts of gold. To
+    find them, the metrics are called with a similarity function that only records its texts.
     """
     texts_by_model: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
@@ -138,7 +150,7 @@ def texts_to_embed(cases: Iterable[Case]) -> dict[str, list[str]]:
 
 
 def _answers(case: Case) -> Iterator[tuple[Answer, Answer]]:
-    """Yield each gold with the stated prediction, or with itself if a predictor is to be called."""
+    """Yield each gold answer of a case with the stated prediction; if a predictor is to be called, with itself."""
     golds = [gold.answer for gold in case.golds if gold.answer is not None]
     if not isinstance(case.predicted, QueryOrAnswer):
         yield from zip(golds, golds, strict=True)

@@ -54,7 +54,7 @@ _JSON = StrictJson()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Remedy:
-    """What may accept an answer: settings of `compare`, or a change of answers that stands for one of the query."""
+    """A possible remedy: settings of `compare`, or a change of both answers that stands for a change of the query."""
 
     kind: HintKind
     text: str
@@ -66,9 +66,9 @@ class _Remedy:
 
 
 def hints(result: CaseResult) -> list[HintReport]:
-    """Return what would make a failed case pass by itself; no query is run again.
+    """Return the settings and changes of form under which a failed case would pass, each of them tried.
 
-    A metric that runs queries again keeps its score.
+    No query is run again; a metric that would run queries again keeps its score.
     """
     gold, predicted, difference = result.shown.gold.answer, result.shown.predicted.answer, result.difference
     if difference is None:
@@ -87,7 +87,7 @@ def hints(result: CaseResult) -> list[HintReport]:
 
 
 def _hints(remedies: Iterable[_Remedy], result: CaseResult) -> Iterator[HintReport]:
-    """Yield the first remedy of each kind with which the case passes."""
+    """Yield a hint for each kind of remedy: the first remedy of that kind with which the case passes."""
     place = "to the suite, for all rows of the table" if result.case.row else "to the case"
     found = set[HintKind]()
     for remedy in remedies:
@@ -101,7 +101,7 @@ def _hints(remedies: Iterable[_Remedy], result: CaseResult) -> Iterator[HintRepo
 
 
 def _with_numbers(difference: DifferenceReport[Row]) -> DifferenceReport[Row]:
-    """Return a difference of JSON answers in whose changed rows numbers are no texts."""
+    """Return a difference of JSON answers in which the texts of numbers in changed rows are Decimals."""
 
     def row(row: Row) -> Row:
         return tuple(Decimal(cell) if isinstance(cell, str) and _JSON_NUMBER.fullmatch(cell) else cell for cell in row)
@@ -113,7 +113,7 @@ def _with_numbers(difference: DifferenceReport[Row]) -> DifferenceReport[Row]:
 
 
 def _settings(gold: Answer | None, difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
-    """Yield the settings of `compare` that may help, by the rows of a difference and those that tie with them."""
+    """Yield settings of `compare` that may make the case pass, judging by differing rows and rows of ties."""
     tied = _tied_rows(gold) if isinstance(gold, Table) else []
     columns = _with_cells(_columns(difference), tied)
     texts = [(_texts(gold), _texts(predicted)) for gold, predicted in columns]
@@ -157,37 +157,37 @@ def _settings(gold: Answer | None, difference: DifferenceReport[Row], policy: Po
 
 
 def _columns(difference: DifferenceReport[Row]) -> Columns:
-    """Return for each column, and each element, the cells that only gold's or only predicted's rows have."""
+    """Return, for each column and each differing element, the cells only in gold's and only in predicted's rows."""
     sides = ([set(column) for column in zip(*rows, strict=False)] for rows in differing_sides(difference))
     columns = [(gold - predicted, predicted - gold) for gold, predicted in zip(*sides, strict=False)]
     return columns + [({*golds}, {*others}) for golds, others in map(_element_cells, difference.get("by_column", ()))]
 
 
 def _tied_rows(gold: Table) -> list[Row]:
-    """Return the rows among which a LIMIT of gold chose."""
+    """Return all rows of ties from which a LIMIT of gold chose some."""
     return [row for tie in gold.ties or () if len(tie.rows) > tie.size for row in tie.rows]
 
 
 def _with_cells(columns: Columns, rows: Iterable[Row]) -> Columns:
-    """Return the differing cells by column, with those of more rows of gold."""
+    """Return the differing cells by column, with the cells of further gold `rows` added to gold's side."""
     more_cells = chain(map(set, zip(*rows, strict=True)), repeat(set[Cell]()))
     return [(golds | more, others) for (golds, others), more in zip(columns, more_cells, strict=False)]
 
 
 def _element_cells(column: ColumnDifference) -> tuple[Row, Row]:
-    """Return cells of gold and of predicted in which a column, or an element of its lists, differs."""
+    """Return the example cells of gold and of predicted in which a column, or an element of its lists, differs."""
     golds, others = (tuple([cast("Cell", example[side]) for example in column["examples"]]) for side in SIDES)
     return golds, others
 
 
 def _has_midnight(columns: Iterable[tuple[set[Cell], set[Cell]]]) -> bool:
-    """Return whether one side of a column has a date where the other one has a timestamp at midnight of that day."""
+    """Return whether a column has a date on one side and a timestamp at midnight of that day on the other."""
     moments = ((_moments(gold), _moments(predicted)) for gold, predicted in columns)
     return any(gold[0] & predicted[1] or gold[1] & predicted[0] for gold, predicted in moments)
 
 
 def _moments(cells: Iterable[Cell]) -> tuple[set[int], set[int]]:
-    """Return dates and timestamps, also those in texts, as their seconds."""
+    """Return the dates and the timestamps among cells, including those in texts, as seconds since the same start."""
     dates, timestamps = set[int](), set[int]()
     for cell in cells:
         text = cell.lexical if isinstance(cell, Literal) else str(cell) if isinstance(cell, str | date) else ""
@@ -204,7 +204,10 @@ def _texts(cells: set[Cell]) -> list[str]:
 
 
 def _number_pairs(difference: DifferenceReport[Row]) -> list[tuple[Number, Number]]:
-    """Return the numbers that stand in the same place of changed rows, else those of a lone column, in their order."""
+    """Return pairs of different numbers at the same place of changed rows.
+
+    If there are none and the answers have one column, its missing and extra numbers are paired in ascending order.
+    """
     sides = [(rows["gold"], rows["predicted"]) for rows in difference["changed"]]
     sides += map(_element_cells, difference.get("by_column", ()))
     pairs = [pair for golds, others in sides for pair in zip(map(_number, golds), map(_number, others), strict=True)]
@@ -222,7 +225,7 @@ def _number_pairs(difference: DifferenceReport[Row]) -> list[tuple[Number, Numbe
 
 
 def _number(cell: Cell) -> Number | None:
-    """Return a finite number, also of a literal; None for any other cell."""
+    """Return a cell that is a finite number, or an RDF literal of a number; None for any other cell."""
     if isinstance(cell, Literal) and re.fullmatch(r"[+-]?\d+\.?\d*", cell.lexical) and cell.datatype:
         return Decimal(cell.lexical)
     if isinstance(cell, bool) or not isinstance(cell, int | float | Decimal):
@@ -231,7 +234,10 @@ def _number(cell: Cell) -> Number | None:
 
 
 def _rounded_units(pairs: Sequence[tuple[Number, Number]]) -> set[Decimal]:
-    """Return the units of the last places to which one number of each pair is rounded, or cut; none for other pairs."""
+    """Return the units of the last decimal places to which one number of each pair may be rounded or cut.
+
+    The set is empty if any pair cannot be explained so.
+    """
     units = set[Decimal]()
     for pair in pairs:
         exact = [Decimal(repr(number)) if isinstance(number, float) else Decimal(number) for number in pair]
@@ -247,7 +253,7 @@ def _rounded_units(pairs: Sequence[tuple[Number, Number]]) -> set[Decimal]:
 
 
 def _changes(gold: Table, predicted: Table, difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
-    """Yield changes of a query that may help."""
+    """Yield changes of the answers' form that may make the case pass: NULL as text, factors of 100, columns."""
     if gold.is_graph or predicted.is_graph or not gold.rows or not predicted.rows:
         return
     nulls = [
@@ -285,14 +291,14 @@ def _with_nulls(table: Table) -> Table:
 
 
 def _mapped(table: Table, change: Callable[[Row], Row], columns: Sequence[str] | None = None) -> Table:
-    """Return a table whose rows are changed, those that tie included."""
+    """Return the table with `change` applied to all rows, including those of ties."""
     ties = table.ties and tuple(replace(tie, rows=tuple(map(change, tie.rows))) for tie in table.ties)
     names = table.columns if columns is None else tuple(columns)
     return Table(columns=names, rows=[change(row) for row in table.rows], ties=ties, has_header=table.has_header)
 
 
 def _factors(gold: Table, predicted: Table, difference: DifferenceReport[Row], policy: Policy) -> Iterator[_Remedy]:
-    """Yield a factor of 100 between the numbers of one or several columns."""
+    """Yield a remedy if all differing numbers differ by a factor of 100: scaling the predicted columns."""
     pairs = _number_pairs(difference)
     alignment = table_pair(gold, predicted, policy).alignment
     if alignment is None or all(type(x) is type(y) is int for x, y in pairs):  # no shares, and no percentages
@@ -329,7 +335,7 @@ def _scaled(table: Table, columns: frozenset[int], factor: Number) -> Table:
 
 
 def _missing_columns(gold: Table) -> Iterator[_Remedy]:
-    """Yield the columns that identify gold's rows, each as one that predicted lacks."""
+    """Yield a remedy for each gold column that identifies rows: leaving it out, as predicted may lack it."""
     for place, column in enumerate(zip(*gold.rows, strict=True)):
         if len({*column}) == len(gold.rows):
             left = [other for other in range(len(gold.columns)) if other != place]
@@ -346,7 +352,7 @@ def _missing_columns(gold: Table) -> Iterator[_Remedy]:
 
 
 def _joined(gold: Table, predicted: Table, policy: Policy) -> Iterator[_Remedy]:
-    """Yield two columns of one side that are joined in one of the other side."""
+    """Yield a remedy if two columns of one side seem to be joined in one column of the other side."""
     if abs(len(gold.columns) - len(predicted.columns)) != 1:
         return
     is_gold_split = len(gold.columns) > len(predicted.columns)
@@ -375,14 +381,20 @@ def _joined(gold: Table, predicted: Table, policy: Policy) -> Iterator[_Remedy]:
 
 
 def _join(row: Row, first: int, second: int, separator: str) -> Row:
-    """Return a row whose first cell joins two cells, followed by the others; None if one of them is NULL."""
+    """Return a row whose first cell joins two cells by a separator, followed by the other cells.
+
+    The joined cell is None if one of the two is NULL.
+    """
     is_null = row[first] is None or row[second] is None
     joined = None if is_null else separator.join(str(to_jsonable(row[at])) for at in (first, second))
     return (joined, *(cell for place, cell in enumerate(row) if place not in (first, second)))
 
 
 def _unwrapped(gold: JsonValue, predicted: JsonValue) -> Iterator[_Remedy]:
-    """Yield the JSON that texts contain, and the values within a predicted one, as the arguments of a tool call are."""
+    """Yield remedies for a JSON answer that is wrapped: as text, or as a value within another value.
+
+    The arguments of a tool call, for instance, are a text within an object.
+    """
 
     def remedy(value: JsonValue, text: str) -> _Remedy:
         return _Remedy(kind="wrapped", text=text, change=lambda gold, _: (gold, JsonAnswer(value)))
@@ -396,7 +408,7 @@ def _unwrapped(gold: JsonValue, predicted: JsonValue) -> Iterator[_Remedy]:
 
 
 def _decoded(value: JsonValue) -> JsonValue:
-    """Return a value with the JSON that its texts contain instead of these."""
+    """Return a JSON value in which texts that contain a JSON list or object are replaced by it."""
     if isinstance(value, dict):
         return {name: _decoded(member) for name, member in value.items()}
     if isinstance(value, list):
@@ -409,7 +421,7 @@ def _decoded(value: JsonValue) -> JsonValue:
 
 
 def _values_within(value: JsonValue, path: str, levels: int = MAX_LEVELS) -> Iterator[tuple[JsonValue, str]]:
-    """Yield the members of objects and the only elements of lists, at all levels, each with its path."""
+    """Yield the members of objects and the only elements of lists, at all levels up to MAX_LEVELS, with their paths."""
     within: list[tuple[JsonValue, str]] = []
     if isinstance(value, dict):
         within = [(member, f"{path}.{one_line(name, NAME_CHARACTERS)}") for name, member in value.items()]
@@ -421,7 +433,7 @@ def _values_within(value: JsonValue, path: str, levels: int = MAX_LEVELS) -> Ite
 
 
 def _spellings() -> Iterator[_Remedy]:
-    """Yield changes of the spelling of codes and names, which are never the same if they are spelled otherwise."""
+    """Yield remedies that ignore letter case or blanks in codes and names of SDMX, which otherwise never match."""
 
     def without_blanks(text: str) -> str:
         return " ".join(text.split())
@@ -440,7 +452,7 @@ def _spellings() -> Iterator[_Remedy]:
 
 
 def _respelling(fold: Callable[[str], str]) -> Change:
-    """Return the change of two selections that folds their ids and names."""
+    """Return a change of two selections that applies `fold` to their ids and names."""
 
     def term(term: Term) -> Term:
         return replace(term, id=term.id and fold(term.id), name=term.name and fold(term.name))
@@ -459,7 +471,7 @@ def _respelling(fold: Callable[[str], str]) -> Change:
 
 
 def _passes_with(result: CaseResult, remedy: _Remedy) -> bool:
-    """Return whether the trials of a case would pass with a remedy; False for settings that would be refused."""
+    """Return whether the case would pass with a remedy; False for settings that suites may not have or already have."""
     fields = remedy.policy if remedy.policy is not None else remedy.compare or {}
     policy = replace(result.case.settings.policy, **fields)
     if policy.has_ordered_set or (fields and policy == result.case.settings.policy):
@@ -483,7 +495,10 @@ def _scored_again(trial: Trial, case: Case, change: Change | None) -> Trial:
 
 
 def _score(name: str, trial: Trial, case: Case) -> float | None:
-    """Return the score under the settings of `case`; the earlier one of a metric that does not follow them alone."""
+    """Return the score of a metric under the settings of `case`, without running a query.
+
+    A metric that needs more than the answers and the policy keeps its earlier score.
+    """
     earlier_score, gold, predicted = trial.scores.get(name), trial.gold, trial.predicted
     if name not in case.settings.thresholds or gold.answer is None or predicted.answer is None:
         return earlier_score

@@ -39,10 +39,10 @@ def resolve_row_order(
     read_plan: Callable[[], OrderPlan | None],
     run: Callable[[str], Table | str],
 ) -> tuple[Table, tuple[str, ...]]:
-    """Return gold with the order of rows that its query asks for, and notes on what could not be determined.
+    """Return gold with the order that its query asks for as `ties`, and notes on what could not be determined.
 
-    `read_plan` parses gold's query, and returns None if it cannot. `run` executes a rewritten query and returns its
-    table, or why it failed. Both are called only where the verdict depends on them.
+    `read_plan` parses gold's query, and returns None if it cannot. `run` executes a rewritten query, and returns its
+    table or the text of its failure. Both are called only if the verdict depends on them.
     """
     chosen = project(gold, policy.gold_columns)
     if policy.row_order == "strict" or chosen.rows == predicted.rows:
@@ -67,12 +67,12 @@ def resolve_row_order(
 
 
 def is_cut(gold: Table) -> bool:
-    """Return whether a LIMIT of gold cuts through rows that tie, or none of them are known."""
+    """Return whether a LIMIT of gold cuts through rows that tie, or gold's ties are not known."""
     return gold.ties is None or any(len(tie.rows) > tie.size for tie in gold.ties)
 
 
 def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted is right only because a LIMIT of gold, whose `ties` are known, cuts through a tie."""
+    """Return whether predicted is right only because a LIMIT of gold cuts through a tie; False if ties are unknown."""
     if gold.ties is None or not is_cut(gold):
         return False
     gold = project(gold, policy.gold_columns)
@@ -82,10 +82,10 @@ def depends_on_tie(gold: Table, predicted: Table, policy: Policy) -> bool:
 
 
 def choose_towards(predicted: Table, gold: Table, policy: Policy) -> Table | None:
-    """Return the answer of gold, in any order, that has as many rows of predicted as may be among those that tie.
+    """Return the answer that gold may give with the most rows of predicted, chosen from the rows that tie.
 
-    `gold` has its `ties`, of which a LIMIT cuts through some. Columns are those of the best alignment with all rows
-    that it allows. None where the order counts, or there is no choice.
+    `gold` has its `ties`. None if the order of rows counts, if no LIMIT cuts through a tie, or if there is no
+    alignment.
     """
     if not policy.ignores_order or gold.ties is None or not is_cut(gold):
         return None
@@ -111,13 +111,13 @@ def choose_towards(predicted: Table, gold: Table, policy: Policy) -> Table | Non
 
 
 def has_columns_of(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted has as many columns as each answer of gold, or more where these are allowed."""
+    """Return whether predicted has an allowed number of columns compared with gold's answers."""
     needed, width = len(policy.gold_columns) or len(gold.columns), len(predicted.columns)
     return width == needed or (width > needed and (policy.extra_columns == "allow" or bool(policy.gold_columns)))
 
 
 def may_be_equal(query: OpenQuery, gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted agrees with gold's answer in what gold does not leave open."""
+    """Return whether predicted agrees with gold in the columns and the number of rows that gold does not leave open."""
     if query.fixed_columns is None:
         return True
     if policy.duplicates == "count" and len(gold.rows) != len(predicted.rows):
@@ -129,9 +129,10 @@ def may_be_equal(query: OpenQuery, gold: Table, predicted: Table, policy: Policy
 
 
 def likely_alignments(gold: Table, predicted: Table, policy: Policy) -> list[Mapping[int, int]]:
-    """Return predicted columns for gold's columns, by position, as they may correspond although the answers differ.
+    """Return alignments, from gold's columns to predicted columns, that are likely although the answers differ.
 
-    They have the same names, or else are those of the best alignment, or stand in the same places: the likeliest first.
+    If all names are the same, that is the only alignment. Otherwise these are the best alignment and the alignment by
+    position, the likelier first.
     """
     chosen = [column_place(column, gold.columns) for column in policy.gold_columns] or [*range(len(gold.columns))]
     names = [gold.columns[column].lower() for column in chosen]
@@ -153,7 +154,7 @@ def likely_alignments(gold: Table, predicted: Table, policy: Policy) -> list[Map
 
 
 def is_nearer(one: Table, other: Table, predicted: Table, alignment: Mapping[int, int]) -> bool:
-    """Return whether predicted has more rows of one answer of gold than of another one."""
+    """Return whether the table `one` has more rows in common with predicted than the table `other` has."""
     columns = [*alignment]
     wanted = Counter(tuple([row[alignment[column]] for column in columns]) for row in predicted.rows)
     shared = [
@@ -164,10 +165,10 @@ def is_nearer(one: Table, other: Table, predicted: Table, alignment: Mapping[int
 
 
 def with_collections(table: Table, predicted: Table, guided: GuidedQuery) -> Table:
-    """Return the answer to a `GuidedQuery` with its collections in the order of predicted, where that has such a row.
+    """Return the answer to a `GuidedQuery` with its collections in the order that predicted has, as far as possible.
 
-    Each row takes its cells from a predicted row of its own: one whose other cells are the same, if there is any. Where
-    none fits, or the search for it takes too long, its elements stay in their order.
+    Each row takes its collections from a different predicted row, preferably one whose other cells are the same. If no
+    row fits, or the search takes too long, the elements stay in their order.
     """
     alignment = guided.alignment
     groups = grouped((collection.group, collection) for collection in guided.collections)
@@ -205,14 +206,20 @@ def with_collections(table: Table, predicted: Table, guided: GuidedQuery) -> Tab
 
 
 def _key_of(number: int, group: Sequence[Collection], elements: Mapping[int, Sequence[Cell]]) -> object:
-    """Return the elements of a group's collections if other rows that have them may read them from the same group."""
+    """Return a key of a group's elements by which rows that read them from the same group share their order.
+
+    Else None.
+    """
     if not group[0].may_repeat:
         return None
     return number, frozenset(Counter(zip(*(elements[it.column] for it in group), strict=False)).items())
 
 
 def _elements(cell: Cell, collection: Collection) -> tuple[Cell, ...]:
-    """Return the elements in a cell: a list, one in JSON, or of SPARQL a literal; of a JSON list their texts."""
+    """Return the elements of a collection in a cell, which is a list, the text of a JSON list, or a literal.
+
+    For a collection with `around`, the elements are the JSON texts.
+    """
     if collection.around:
         return (*_json_texts(cell),) if isinstance(cell, str) else ()
     if isinstance(cell, Literal):
@@ -232,7 +239,7 @@ def _json_texts(text: str) -> Iterator[str]:
 
 
 def _joined(elements: Sequence[Cell], collection: Collection) -> Cell:
-    """Return elements as gold returns them: as a list, or as a text; without any element there is neither."""
+    """Return elements as gold returns them: as a list, or as a text with separators; None without elements."""
     if collection.separator is None:
         return tuple(elements) or None
     texts = [str(element) for element in elements if element is not None]
@@ -240,18 +247,21 @@ def _joined(elements: Sequence[Cell], collection: Collection) -> Cell:
 
 
 def _like(read: Cell, value: Cell) -> Cell:
-    """Return a text as a literal where the cell that was read is one."""
+    """Return a text as a literal if the cell `read` is a literal; return any other value unchanged."""
     return replace(read, lexical=value or "") if isinstance(read, Literal) and isinstance(value, str | None) else value
 
 
 def _plain(cell: Cell) -> Cell:
-    """Return a literal that is a text as such."""
+    """Return the text of a literal that is plain text, None if that is empty; return any other cell unchanged."""
     is_text = isinstance(cell, Literal) and cell.datatype in ("", XSD_STRING) and not cell.language
     return (cell.lexical or None) if is_text and isinstance(cell, Literal) else cell
 
 
 def _within(cell: Cell, collection: Collection) -> Cell:
-    """Return a text without what stands around its elements; False if that is missing."""
+    """Return a text without the two characters of the collection around it; False if they are missing.
+
+    A cell of any other collection is returned unchanged.
+    """
     if not collection.around:
         return cell
     is_around = isinstance(cell, str) and len(cell) > 1 and cell[0] + cell[-1] == collection.around
@@ -265,9 +275,9 @@ def _has_one_order(
     alignment: Mapping[int, int],
     budget: Budget,
 ) -> bool:
-    """Return whether the collections of a group have the cells of a predicted row in one and the same order.
+    """Return whether one order of a group's elements gives all cells of a predicted row in the group's columns.
 
-    Raise `BudgetSpentError` once the search for the order takes too long.
+    Raise `BudgetSpentError` if the search takes too long.
     """
     budget.spend(1)
     columns = [elements[collection.column] for collection in group]
@@ -303,7 +313,7 @@ def _has_one_order(
 
 
 def _is_as_long(cell: Cell, joined: Cell) -> bool:
-    """Return whether both are texts, or both lists, of the same length; or both NULL."""
+    """Return whether both cells are texts of equal length, lists of equal length, or NULL."""
     if isinstance(cell, str | tuple) and isinstance(joined, str | tuple):
         return type(cell) is type(joined) and len(cell) == len(joined)
     return cell is None and joined is None
@@ -312,9 +322,9 @@ def _is_as_long(cell: Cell, joined: Cell) -> bool:
 def _beginnings(
     rest: Cell, collection: Collection, by_first: Mapping[Cell, Sequence[tuple[Cell, ...]]], longest: int
 ) -> Iterator[tuple[Cell, ...]]:
-    """Yield the elements with which a list or a joined text may begin.
+    """Yield the tuples of elements with which a list or a joined text may begin.
 
-    `by_first` has them by their value in the first column, whose texts have `longest` characters at most.
+    `by_first` contains the tuples by their element in the first column, whose texts have at most `longest` characters.
     """
     if isinstance(rest, tuple):
         yield from by_first.get(rest[0], ()) if rest else ()

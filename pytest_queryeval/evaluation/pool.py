@@ -36,9 +36,10 @@ _INLINE = PredictorSpec(kind="inline", settings={}, folder=Path())
 class PredictorPool:
     """The predictors of a run, opened on first use; `close` ends them.
 
-    `tell` is called with a progress line every PROGRESS_SECONDS while a caller waits for answers. With
-    `one_at_a_time`, as in a worker of pytest-xdist, functions are called in this thread. `hook` is called by the
-    predictor of that name; `schemas` are those that predictors see; `spend` limits what calls may cost together.
+    While a caller waits for answers, `tell` is called with a progress line every PROGRESS_SECONDS. If `one_at_a_time`
+    is true, as in a worker of pytest-xdist, functions are called in the thread of the caller. `hook` is the function
+    that the predictor `hook` calls. `schemas` are the schemas that predictors see. `spend` limits what calls may cost
+    together.
     """
 
     def __init__(
@@ -66,7 +67,10 @@ class PredictorPool:
         self._stored: dict[tuple[str, str], StoredPredictions | PredictorError] = {}
 
     def prediction(self, case: Case, trial: int) -> Prediction:
-        """Return the answer to a case; raises `PredictorError`, and `SpendLimitReached` if it may not be called."""
+        """Return the answer to a trial of a case: as stated by the suite, from the recording, or from a call.
+
+        Raise `PredictorError` if there is no answer, and `SpendLimitReached` if the spend limit forbids a call.
+        """
         spec = _spec_of(case)
         if not PREDICTORS[spec.kind].calls:
             with wrap_predictor_errors(PREDICTOR_LABEL):
@@ -85,7 +89,7 @@ class PredictorPool:
         return answer
 
     def check_spend(self, case: Case) -> None:
-        """Raise `SpendLimitReached` if the first call for a case has to be made, but may not begin any more."""
+        """Raise `SpendLimitReached` if the first trial of a case needs a call that may not begin any more."""
         spec = _spec_of(case)
         if self._spend is None or not self._spend.is_reached or not self._is_called(spec):
             return
@@ -94,11 +98,14 @@ class PredictorPool:
                 self._call(case, 1).begin()
 
     def is_at_hand(self, case: Case) -> bool:
-        """Return whether the answer to a case needs no call."""
+        """Return whether the answer to a case needs no call, because it is stored or replayed."""
         return not self._is_called(_spec_of(case))
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
-        """Return the first answer to a case if it needs no call, else None."""
+        """Return the answer to the first trial of a case if it needs no call.
+
+        None if it does, or if there is no answer.
+        """
         if not self.is_at_hand(case):
             return None
         with suppress(QueryEvalError):
@@ -106,9 +113,9 @@ class PredictorPool:
         return None
 
     def register_cases(self, cases: Iterable[Case]) -> None:
-        """Open the predictors of all cases of the run, whether they will be called or not.
+        """Open the predictors of all cases of the run, and pass their cases to predictors with stored answers.
 
-        Predictors with stored answers are passed their cases. A failure is raised again for each case.
+        A failure is not raised here, but again for each case.
         """
         for spec, predictor_cases in _by_predictor(cases):
             with suppress(QueryEvalError):
@@ -132,11 +139,11 @@ class PredictorPool:
         all_trials: bool = False,
         on_answer: Callable[[Case], None] | None = None,
     ) -> None:
-        """Start to call the predictors of cases, in this order and as many at once as they allow.
+        """Start to call the predictors of cases, in this order, and as many at once as a predictor allows.
 
-        All calls are started, or, with `by_batch`, only as many beyond the awaited one as the predictor makes at once.
-        If trials may stop early, only the first is started, unless `all_trials` are needed. `on_answer` is called
-        with a case when one of its calls ends, in another thread.
+        All calls are started, or with `by_batch` only as many beyond the awaited call as the predictor makes at once.
+        If trials may stop early, only the first trial is called, unless `all_trials` are needed. `on_answer` is called
+        with a case, in another thread, when one of its calls ends. With `one_at_a_time`, nothing is started.
         """
         if self._one_at_a_time:  # a worker of pytest-xdist knows only its next case, others may get the rest
             return
@@ -159,7 +166,10 @@ class PredictorPool:
         return runner.has_answer(case, trial)
 
     def concurrency(self, case: Case) -> int | None:
-        """Return how many calls of its predictor are made at once; None if it is not called, or cannot be opened."""
+        """Return how many calls of the case's predictor are made at once.
+
+        None if it is not called or cannot be opened.
+        """
         spec = _spec_of(case)
         with suppress(QueryEvalError):
             if self._is_called(spec):
@@ -167,18 +177,21 @@ class PredictorPool:
         return None
 
     def remarks(self) -> list[str]:
-        """Return sentences on stored answers that belong to no registered case, or that look as if so."""
+        """Return sentences on stored answers that belong to no registered case, or seem to."""
         stored = [predictor for predictor in self._stored.values() if isinstance(predictor, RegistersCases)]
         return [sentence for predictor in stored for sentence in predictor.remarks()]
 
     def stop(self) -> None:
-        """Cancel all calls under way and begin no more, without waiting for their end."""
+        """Cancel all calls and begin no more, without waiting for their end."""
         self._is_stopped = True
         for runner in self._opened_runners():
             runner.stop()
 
     def close(self) -> None:
-        """Cancel all calls and close all predictors, also where one of them raises; may be called again."""
+        """Cancel all calls and close all predictors, even if one of them raises; wait a little for their end.
+
+        Idempotent.
+        """
         deadline = time.monotonic() + END_SECONDS
         runners = self._opened_runners()
         stored = [predictor for predictor in self._stored.values() if not isinstance(predictor, PredictorError)]
@@ -215,7 +228,7 @@ class PredictorPool:
         )
 
     def _runner(self, spec: PredictorSpec) -> PredictorRunner:
-        """Return the runner of a predictor, opened once; raises `PredictorError`, the same one every time."""
+        """Return the runner of a predictor, opened once; raise the same `PredictorError` every time if that failed."""
         if spec.key not in self._runners:
             self._runners[spec.key] = capture_error(lambda: self._open_runner(spec), PredictorError)
         return unwrap(self._runners[spec.key])
@@ -231,7 +244,10 @@ class PredictorPool:
         )
 
     def _stored_predictions(self, spec: PredictorSpec) -> StoredPredictions:
-        """Return the stored answers of a predictor, opened once; raises `PredictorError`, the same one every time."""
+        """Return the stored answers of a predictor, opened once.
+
+        Raise the same `PredictorError` every time if that failed.
+        """
         if spec.key not in self._stored:
             self._stored[spec.key] = capture_error(lambda: cast("StoredPredictions", self._open(spec)), PredictorError)
         return unwrap(self._stored[spec.key])
@@ -248,7 +264,7 @@ class PredictorPool:
             raise
 
     def tell_progress(self) -> None:
-        """Report the progress of all calls, at most once every PROGRESS_SECONDS."""
+        """Call `tell` with the progress of all calls, at most once every PROGRESS_SECONDS."""
         now = self._clock()
         if now - self._told_at >= PROGRESS_SECONDS:
             self._told_at = now
@@ -262,7 +278,7 @@ def _spec_of(case: Case) -> PredictorSpec:
 
 
 def _by_predictor(cases: Iterable[Case]) -> list[tuple[PredictorSpec, list[Case]]]:
-    """Return the cases of each predictor, in their order."""
+    """Return each predictor of the cases with its cases, both in the order of the cases."""
     groups: dict[tuple[str, str], tuple[PredictorSpec, list[Case]]] = {}
     for case in cases:
         spec = _spec_of(case)

@@ -67,14 +67,14 @@ class CallClock:
         self._lost = 0.0
 
     def time(self) -> float:
-        """Return seconds of `time.monotonic` without those of all pauses."""
+        """Return the seconds of `time.monotonic` without those of all pauses."""
         with self._lock:
             now = self._paused_at if self._pauses else time.monotonic()
             return now - self._lost
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the clock within the `with` statement, in any thread."""
+        """Stop the clock within the `with` statement, which may be in any thread."""
         with self._lock:
             if not self._pauses:
                 self._paused_at = time.monotonic()
@@ -104,8 +104,8 @@ def time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> I
     """Raise `TimeLimitExceeded` within the `with` statement once it has taken `seconds` seconds by the clock.
 
     It is raised again every REPEAT_SECONDS, for a function that catches everything and tries again. There is no limit
-    outside the main thread, where no signal arrives, nor if the alarm is already in use, as by a plugin that limits
-    whole tests.
+    outside of the main thread, where no signal arrives, nor if the alarm is already in use, for instance by a plugin
+    that limits whole tests.
     """
     if threading.current_thread() is not threading.main_thread() or any(signal.getitimer(signal.ITIMER_REAL)):
         yield
@@ -133,7 +133,7 @@ def time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> I
 
 
 class SchemaText:
-    """Lists a schema once, in the first thread that calls it; `clock` stands still, and other threads wait."""
+    """A schema as text, listed on the first call; meanwhile `clock` stands still, and other threads wait."""
 
     def __init__(self, list_schema: Callable[[], str | None], clock: CallClock) -> None:
         self._list_schema = list_schema
@@ -143,11 +143,14 @@ class SchemaText:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the text is already there."""
+        """Whether the schema has been listed, successfully or not."""
         return bool(self._outcomes)
 
     def __call__(self) -> str | None:
-        """Return the text, None if there is no schema; raises `SourceError`, the same one every time."""
+        """Return the text, None if there is no schema.
+
+        Raise the same `SourceError` every time if the listing failed.
+        """
         if not self._outcomes:
             with self._clock.paused(), self._lock:
                 if not self._outcomes:
@@ -156,7 +159,7 @@ class SchemaText:
 
 
 class SchemaTexts:
-    """The schemas of a run, one for all cases that share it; `list_tables` lists those of a source as SQL."""
+    """The schemas of a run, shared by cases; `list_tables` returns the tables of a source as SQL."""
 
     def __init__(self, list_tables: Callable[[Source], str | None] = lambda _: None) -> None:
         self.clock = CallClock()
@@ -164,7 +167,10 @@ class SchemaTexts:
         self._texts: dict[Hashable, SchemaText] = {}
 
     def of(self, case: Case) -> SchemaText:
-        """Return the schema that a case's predictor sees: what the suite states, else for SQL that of its source."""
+        """Return the schema that a case's predictor sees: that of the suite, else for SQL that of the source.
+
+        Its text is None if the case has no schema.
+        """
         db_schema, source, dialect = case.db_schema, case.settings.source, case.settings.dialect
         json_schema = case.extra.get("json_schema") if case.settings.kind == "json" else None
         if isinstance(json_schema, JsonSchema):
@@ -176,14 +182,17 @@ class SchemaTexts:
         return self._text(None, lambda: None)
 
     def _text(self, key: Hashable, list_schema: Callable[[], str | None]) -> SchemaText:
-        """Return the text of a key; `list_schema` keeps the object alive whose identity is the key."""
+        """Return the schema of a key, created on first use.
+
+        `list_schema` keeps the object alive whose id is the key.
+        """
         if key not in self._texts:
             self._texts[key] = SchemaText(list_schema, self.clock)
         return self._texts[key]
 
 
 def schema_script(schema: Schema, dialect: str) -> str:
-    """Return the CREATE TABLE statements of a schema, tables by name."""
+    """Return the CREATE TABLE statements of a schema as one script, tables in the order of their names."""
     from pytest_queryeval.languages.sql.dialects import quote_in
 
     tables = schema.definitions or _definitions(schema)
@@ -192,7 +201,7 @@ def schema_script(schema: Schema, dialect: str) -> str:
 
 
 def _definitions(schema: Schema) -> list[TableDefinition]:
-    """Return the tables of a schema that has only names and foreign keys."""
+    """Return definitions of the tables of a schema that has only names and foreign keys."""
     return [
         TableDefinition(
             table,
@@ -209,7 +218,7 @@ def _definitions(schema: Schema) -> list[TableDefinition]:
 
 @dataclass(eq=False, slots=True)
 class PredictionCall:
-    """One trial of a case, under the settings of its suite."""
+    """A call of a predictor for one trial of a case, with the settings of its suite."""
 
     case: Case
     trial: int
@@ -225,22 +234,28 @@ class PredictionCall:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Equal for calls of the same trial of the same case object: suites may share a file of cases."""
+        """A key that is equal for calls of the same trial of the same case object.
+
+        The object counts and not the id of the case, because suites may share a file of cases.
+        """
         return id(self.case), self.trial
 
     def view(self) -> CaseView:
-        """Return a fresh view of the case for one attempt, without changes by an earlier one."""
+        """Return a fresh view of the case for an attempt, without changes by an earlier attempt."""
         return view_of(self.case, self.schema_text)
 
     def find_recorded(self) -> Prediction | None:
-        """Return the recorded prediction, None without one; raises `PredictorError` in a replay without one."""
+        """Return the recorded prediction, marked as recorded; None if there is none.
+
+        Raise `PredictorError` in a replay without a recorded prediction.
+        """
         prediction = None if self.recorded is None else self.recorded.load()
         return None if prediction is None else replace(prediction, is_recorded=True)
 
     def begin(self) -> Prediction | None:
-        """Return the recorded prediction, None if the call has to be made.
+        """Mark the call as begun, and return the recorded prediction; None if the call has to be made.
 
-        Raises `SpendLimitReached` if it may not be made, and `PredictorError` as `find_recorded` does.
+        Raise `SpendLimitReached` if it may not be made, and `PredictorError` as `find_recorded` does.
         """
         recorded_prediction = self.find_recorded()
         if recorded_prediction is None and self.spend is not None:
@@ -249,10 +264,11 @@ class PredictionCall:
         return recorded_prediction
 
     def record(self, prediction: object) -> Prediction:
-        """Return the prediction that was made with plain contents, and save it in a recording.
+        """Count the result of a call towards the spend limit, save it in the recording, and return it.
 
-        It counts towards the spend limit. Raises `PredictorError` for other objects, and for contents that are not
-        plain.
+        Its contents become plain JSON.
+
+        Raise `PredictorError` for an object that is not a `Prediction`, and for contents that cannot be read.
         """
         with wrap_predictor_errors(PREDICTOR_LABEL):
             if self.spend is not None:
@@ -264,18 +280,18 @@ class PredictionCall:
         return prediction if self.recorded is None else self.recorded.save(prediction)
 
     def count_failure(self) -> None:
-        """Count a call that gave no answer."""
+        """Count a call without an answer towards the spend limit, if there is one."""
         if self.spend is not None:
             self.spend.add(None)
 
     def timeout_error(self) -> PredictorError:
-        """Return the error of a call that took too long."""
+        """Return, without raising it, the temporary error of a call that took too long."""
         remedy = "raise the predictor's `timeout`, or make it faster"
         return PredictorError(f"no answer within {self.spec.timeout:g} s: {remedy}", temporary=True)
 
 
 def with_plain_contents(prediction: Prediction) -> Prediction:
-    """Return a prediction whose metadata and steps are plain JSON of a size that can be kept.
+    """Return a prediction whose metadata and steps are plain JSON, cut to a size that can be kept.
 
     Raise `PredictorError` for values that cannot be read, and for too many steps.
     """
@@ -287,11 +303,11 @@ def with_plain_contents(prediction: Prediction) -> Prediction:
 
 
 def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:
-    """Return the seconds to wait after the `attempt`th attempt, from 1.
+    """Return the seconds to wait before the next attempt, after the attempt numbered `attempt`, from 1.
 
     The pause doubles with each attempt, less a random part of up to half of it (equal jitter), so that calls that
-    failed together are not repeated together; it is at least what the system asked for. Raises the error, with the
-    number of attempts, if another attempt would not help.
+    failed together are not repeated together. It is at least what the system asked for. Raise the error, with the
+    number of attempts, if another attempt would not help or is not allowed.
     """
     if not is_seconds(error.pause):  # of a user's error
         raise PredictorError(f"{error} (its `pause` has to be {SECONDS_RULE}: convert it with float())") from error
@@ -310,7 +326,7 @@ def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:
 
 @dataclass
 class Progress:
-    """The progress of the calls of one predictor."""
+    """The progress of the calls of one predictor, as numbers of calls."""
 
     concurrency: int
     requested: int = 0
@@ -322,7 +338,10 @@ class Progress:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Count the call that is made within the `with` statement."""
+        """Count the call that is made within the `with` statement, and its duration.
+
+        A `QueryEvalError` makes it failed.
+        """
         start = time.monotonic()
         self.under_way += 1
         try:
@@ -337,12 +356,12 @@ class Progress:
 
     @property
     def seconds_left(self) -> float:
-        """The estimated seconds until the last call is done."""
+        """The estimated seconds until the last requested call is done."""
         return self.seconds / max(self.done, 1) * (self.requested - self.done) / self.concurrency
 
 
 def progress_line(predictors: Collection[Progress]) -> str:
-    """Return a line on the calls of all predictors."""
+    """Return a line on the progress of the calls of all predictors, with the time left once a call is done."""
     requested, under_way, done, failed = (
         sum(getattr(progress, name) for progress in predictors) for name in ("requested", "under_way", "done", "failed")
     )
@@ -355,15 +374,15 @@ def progress_line(predictors: Collection[Progress]) -> str:
 
 
 class SpendLimitReached(Exception):  # noqa: N818 - neither the case nor the system is at fault
-    """A call may not begin any more, and its answer is not recorded."""
+    """A call whose answer is not in the recording may not begin any more, because of the spend limit."""
 
 
 class SpendLimit:
-    """Adds up a number over the calls of a run; once the sum is at the limit, no further call may begin.
+    """Adds up a number over the calls of a run; once the sum reaches the limit, no further call may begin.
 
-    `name` is that of a number in the metadata of predictions, or `prediction_seconds`; negative numbers do not count.
-    Calls also end once MAX_UNSTATED of them in a row, in the order in which they end, have failed or do not state the
-    number. All methods may be called in any thread.
+    `name` is the name of a number in the metadata of predictions, or `prediction_seconds`; negative numbers do not
+    count. Calls also end after MAX_UNSTATED calls in a row, in the order in which they end, that failed or do not state
+    the number. All methods may be called in any thread.
     """
 
     def __init__(self, name: str, limit: float) -> None:
@@ -392,7 +411,7 @@ class SpendLimit:
             raise SpendLimitReached(f"{reason} before its turn")
 
     def add(self, answer: object) -> None:
-        """Count a call that this run has made; anything but a prediction states no number."""
+        """Count a call that this run has made; `answer` states the number if it is a `Prediction` with it."""
         amount = plain_number(self._stated(answer) if isinstance(answer, Prediction) else None)
         is_amount = isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount < MAX_AMOUNT
         with self._lock:
@@ -408,7 +427,7 @@ class SpendLimit:
         return prediction.metadata.get(self._name) if isinstance(prediction.metadata, Mapping) else None
 
     def report(self) -> SpendReport:
-        """Return the limit, and what was spent."""
+        """Return the limit and what was spent, as reports contain them."""
         report: SpendReport = {
             "name": self._name,
             "limit": self._limit,

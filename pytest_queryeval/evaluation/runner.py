@@ -37,7 +37,7 @@ MAX_UNREACHABLE = 5  # cases in a row, each after its retries, until the predict
 
 
 class EventLoopThread:
-    """Runs coroutines on an event loop, until `shutdown`."""
+    """An event loop in a daemon thread of its own, which runs coroutines until `shutdown`."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -50,25 +50,25 @@ class EventLoopThread:
         self._thread.start()
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine; cancelling the future cancels its task."""
+        """Start a coroutine on the loop and return its future; cancelling the future cancels its task."""
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def cancel_all(self) -> None:
-        """Cancel all tasks, without waiting for their end."""
+        """Cancel all tasks of the loop, without waiting for their end."""
         self._loop.call_soon_threadsafe(self._cancel_tasks)
 
     def shutdown(self, close: Callable[[], Any]) -> None:
-        """Cancel all tasks, then call or await `close`, then end the thread; `join` waits for that."""
+        """Let the loop cancel all tasks, call or await `close`, and end its thread; return at once."""
         self.start(self._shut_down(close))
 
     def join(self, deadline: float) -> None:
-        """Wait for the end of the thread until a moment of `time.monotonic`."""
+        """Wait for the end of the thread, at most until `deadline`, a moment of `time.monotonic`."""
         self._thread.join(max(0.0, deadline - time.monotonic()))
 
     def blocked_seconds(self) -> float:
-        """Return for how many seconds the loop has not reacted to a ping.
+        """Return for how many seconds the loop has not answered a ping; 0 if it has answered the last ping.
 
-        To be called periodically: a call sends a ping, and returns 0, unless the last one is not answered yet.
+        Call it periodically: if no ping is open, it sends one.
         """
         pinged_at = self._pinged_at
         if pinged_at is not None:
@@ -78,7 +78,7 @@ class EventLoopThread:
         return 0.0
 
     def stack(self) -> traceback.StackSummary:
-        """Return the current call stack of the thread."""
+        """Return the current call stack of the loop's thread."""
         return traceback.extract_stack(sys._current_frames().get(self._thread.ident or 0))
 
     def _run(self) -> None:
@@ -107,16 +107,16 @@ class EventLoopThread:
 
 
 def cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks once: a second time would interrupt what they do to clean up."""
+    """Cancel tasks that are not being cancelled yet: a second cancellation would interrupt their cleaning up."""
     for task in tasks:
         if not task.cancelling():
             task.cancel()
 
 
 class _DaemonExecutor(ThreadPoolExecutor):
-    """Runs each function in a daemon thread of its own.
+    """An executor that runs each function in a new daemon thread.
 
-    Python waits at its end for the threads of other executors, also for one that never returns.
+    At its end, Python waits for the threads of other executors, even for a thread that never ends.
     """
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
@@ -137,8 +137,8 @@ class _DaemonExecutor(ThreadPoolExecutor):
 class PredictorRunner:
     """Calls one predictor, at most `concurrency` times at once.
 
-    Coroutine functions are awaited on an event loop that this predictor alone uses, so that it cannot block another.
-    Functions are called in threads, or, with `in_main_thread`, in the thread that waits for the answer.
+    Coroutine functions are awaited on an event loop that only this predictor uses, so that it cannot block another
+    predictor. Other functions are called in threads, or, if `in_main_thread` is true, in the thread that waits.
     """
 
     def __init__(self, predictor: Predictor, *, concurrency: int, in_main_thread: bool, clock: CallClock) -> None:
@@ -160,10 +160,10 @@ class PredictorRunner:
     def prefetch(
         self, calls: Iterable[PredictionCall], *, by_batch: bool, on_answer: Callable[[Case], None] | None
     ) -> None:
-        """Make these calls in their order, unless they are made in the main thread.
+        """Queue these calls to be made in their order, unless they are made in the thread that waits.
 
-        All are started, or, with `by_batch`, as many as are made at once; then as many again beyond each awaited call.
-        `on_answer` is called with the case when a call ends, in another thread.
+        All calls are started, or with `by_batch` as many as are made at once; then as many again beyond each awaited
+        call. `on_answer` is called with the case, in another thread, when a call ends.
         """
         self._batch = self.progress.concurrency if by_batch else math.inf
         self._on_answer = on_answer
@@ -175,7 +175,7 @@ class PredictorRunner:
         self._start_before(self._batch)
 
     def _start_before(self, place: float) -> None:
-        """Start the queued calls up to a position in their order, except those whose answers are no longer needed."""
+        """Start the queued calls up to a position in their order, except calls whose answers are no longer needed."""
         while self._queue and self._started < place:
             call = self._queue.popleft()
             self._started += 1
@@ -189,12 +189,12 @@ class PredictorRunner:
             call.answer.add_done_callback(lambda _: on_answer(call.case))
 
     def has_begun(self, case: Case, trial: int) -> bool:
-        """Return whether a prefetched call is under way, or has ended."""
+        """Return whether a prefetched call of a case's trial is under way or has ended."""
         call = self._prefetched.get((id(case), trial))
         return call is not None and call.has_begun
 
     def has_answer(self, case: Case, trial: int) -> bool:
-        """Return whether `prediction` would return without waiting for a prefetched call."""
+        """Return whether `prediction` would return, or raise, without waiting for a prefetched call."""
         call = self._prefetched.get((id(case), trial))
         if call is None or self._loop is None or call.answer.done():
             return True
@@ -203,9 +203,10 @@ class PredictorRunner:
         return bool(self._failure)
 
     def prediction(self, call: PredictionCall, tell_progress: Callable[[], None]) -> Prediction:
-        """Return the predictor's answer, waiting for it if necessary; raises `PredictorError`.
+        """Return the answer to a call: make the call, or wait for the prefetched call.
 
-        `tell_progress` is called now and then meanwhile.
+        `tell_progress` is called now and then meanwhile. Raise `PredictorError` if there is no answer; then later
+        trials of the case that have not begun are cancelled. Raise `SpendLimitReached` if the call may not begin.
         """
         if self._loop is None:
             with self.progress.counted():
@@ -240,19 +241,22 @@ class PredictorRunner:
             self._loop.cancel_all()
 
     def shutdown(self) -> None:
-        """Cancel all calls and close the predictor, in the thread that calls it; `join` waits for that."""
+        """Cancel all calls and close the predictor, on the event loop if there is one; `join` waits for the end."""
         if self._loop is None:
             self._predictor.close()
         else:
             self._loop.shutdown(self._predictor.close)
 
     def join(self, deadline: float) -> None:
-        """Wait until all has ended, at most until `deadline`, a moment of `time.monotonic`."""
+        """Wait for the end of the event loop, if there is one, at most until the monotonic time `deadline`."""
         if self._loop is not None:
             self._loop.join(deadline)
 
     def _check_loop(self, loop: EventLoopThread, call: PredictionCall) -> None:
-        """Raise `PredictorError` once something has blocked the event loop for longer than a call may take."""
+        """Raise `PredictorError` if something has blocked the event loop for longer than a call may take.
+
+        The predictor is given up then, so that all its calls raise this error.
+        """
         if not self._failure and loop.blocked_seconds() > call.spec.timeout + GRACE_SECONDS:
             remedy = "an async function has to await what takes long, or to be a plain function"
             place = user_frames(loop.stack())
@@ -265,7 +269,7 @@ class PredictorRunner:
             return self._predictor.predict(call.view(), call.trial)
 
     def _retry_pause(self, call: PredictionCall, error: PredictorError, attempt: int) -> float:
-        """Return the seconds until the next attempt; raises the error of a call that has failed, and counts it."""
+        """Return the seconds until the next attempt; count a call that has failed for good, and raise its error."""
         retries = self._predictor.retries if call.spec.retries is None else call.spec.retries
         try:
             return retry_pause(error, attempt, retries)
@@ -318,7 +322,10 @@ class PredictorRunner:
             await asyncio.sleep(pause)
 
     async def _attempt(self, call: PredictionCall) -> object:
-        """Make one call within its time limit, as a separate task, which is given up if it ignores its cancellation."""
+        """Return the result of one call within its time limit; raise `PredictorError` if it takes longer.
+
+        The call is a separate task, which is left alone if it ignores its cancellation.
+        """
         task = asyncio.create_task(self._call(call))
         task.add_done_callback(lambda task: task.cancelled() or task.exception())  # else asyncio logs unread exceptions
         try:

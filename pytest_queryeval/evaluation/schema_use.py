@@ -44,14 +44,14 @@ _OWN_VIEWS = {
 
 
 def schema_use(query: str, case: Case, session: Session) -> SchemaUse:
-    """Return which names of the schema a query uses, by its text; raise ValueError if it cannot be read."""
+    """Return the names of the schema that a query uses, by its text; raise ValueError if it cannot be read."""
     return KINDS[case.settings.kind].schema_use(query, case, session.schema(case))
 
 
 def scope_breaches(predicted: Execution, case: Case, session: Session) -> Sequence[str]:
-    """Return what an executed query reads outside of the scope of its case, which has one.
+    """Return sentences on what an executed query reads outside of its case's `scope`, which must be set.
 
-    Raise `QueryEvalError` for a query that ran if it cannot be told what it reads, and `SourceError`.
+    Raise `QueryEvalError` if a query ran but its reads are unknown, and `SourceError` if the source does not answer.
     """
     from pytest_queryeval.languages.sql.reads import NO_VIEWS
     from pytest_queryeval.languages.sql.scope import ScopeRules, UnresolvedError
@@ -74,7 +74,10 @@ def scope_breaches(predicted: Execution, case: Case, session: Session) -> Sequen
 
 
 def unknown_scope_names(scope: Scope, case: Case, session: Session) -> list[str]:
-    """Return a message for each name of a scope that the source of a case does not have; raise `SourceError`."""
+    """Return a message for each name in a scope that the case's source does not have.
+
+    Raise `SourceError` if the source cannot list its tables.
+    """
     from pytest_queryeval.languages.sql.scope import ScopeRules
 
     return [*ScopeRules(scope, case.settings.dialect, session.schema(case)).unknown_names()]
@@ -107,7 +110,7 @@ def _lookup(queries: Mapping[str, str], dialect: str, case: Case, session: Sessi
 
 
 def _record(query: str, source: Source, case: Case, session: Session) -> Sequence[Recorded] | None:
-    """Return what the source saw a query read; None if it does not tell."""
+    """Return the columns that the source saw a query read; None if its engine cannot say."""
     from pytest_queryeval.languages.sql.scope import Recorded
 
     listing = session.reads(query, source, case.settings.timeout)

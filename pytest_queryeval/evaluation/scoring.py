@@ -59,15 +59,16 @@ DEPENDS = "order: the predicted answer is right only because of such a choice, w
 
 
 class Scoring:
-    """Scores `predicted` against `gold`; `gold` then has the order of its rows, as far as it is known.
+    """Scores `predicted` against `gold`, whose answer gets the order of its rows as far as it is known.
 
-    A stated answer is converted to the form of the other answer, as its kind defines it.
-    With `gold_columns`, `gold` has only these columns; published metrics alone get all of them.
+    A stated answer is converted to the form of the other answer, as its kind defines it. With `gold_columns`, `gold`
+    has only these columns; only published metrics get all columns.
 
-    `details` are those of the case in report.json, and `reasons` say why metrics gave None, if they gave a reason.
-    `depends_on_tie` is true if predicted is right only because a LIMIT of gold cuts through rows that tie. `challenge`
-    is the result of challenging predicted, once a metric has asked for it. `nearest_answer` is another answer that gold
-    leaves open, if predicted is wrong and nearer to it.
+    - `details`: the details of the case in report.json.
+    - `reasons`: why metrics gave None, if they gave a reason.
+    - `depends_on_tie`: whether predicted is right only because gold leaves its answer open.
+    - `challenge`: the challenge of predicted, once a metric has asked for it.
+    - `nearest_answer`: another answer that gold leaves open, if predicted is wrong and nearer to it.
     """
 
     def __init__(
@@ -91,11 +92,11 @@ class Scoring:
             self.gold = replace(self.gold, answer=project(self.gold.answer, case.settings.policy.gold_columns))
 
     def value(self, name: str) -> float | None:
-        """Return a score: the worst one if the metric needs an answer and the prediction failed.
+        """Return the score of a metric; the worst score if it needs an answer and the prediction failed.
 
-        It is None if the metric does not apply, or if the prediction failed and the metric has no worst score.
-        Raise `QueryEvalError` for a metric that raises or gives no number, `SourceError` if a query has to be run
-        again and cannot.
+        None if the metric does not apply, or if the prediction failed and the metric has no worst score. Notes and
+        details of the metric are kept. Raise `QueryEvalError` for a metric that raises or gives no number, and
+        `SourceError` if a query has to be run again and the source cannot answer.
         """
         requested = self._session.metric_of(self._case.settings, name)
         metric = requested.metric
@@ -127,7 +128,11 @@ class Scoring:
         return self._compare(name, requested, gold, predicted)
 
     def _compare(self, name: str, requested: RequestedMetric, gold: Execution, predicted: Execution) -> float | None:
-        """Return the value of a metric of two executions that have answers, or its value for another answer of gold."""
+        """Return the score of a metric for two executions with answers.
+
+        If it is 0, return its score for another answer that gold leaves open and that predicted equals, if there is
+        one.
+        """
 
         def score(gold: Execution) -> float | None:
             of_executions = requested.metric.input == "executions"
@@ -141,7 +146,7 @@ class Scoring:
 
     @cached_property
     def _equals_own_answer(self) -> bool:
-        """Whether predicted equals the answer that gold gave, so that a score of 0 is that of a challenge."""
+        """Whether predicted equals the answer that gold gave; a score of 0 is then that of a challenge."""
         gold, predicted = self.gold.answer, self.predicted.answer
         if not isinstance(gold, Table) or not isinstance(predicted, Table):
             return False
@@ -154,7 +159,10 @@ class Scoring:
         return self._with_header(name, gold), self._with_header(name, self.predicted)
 
     def _with_header(self, name: str, execution: Execution) -> Execution:
-        """Return an execution that only has the text of a query with its columns as an answer, or with an error."""
+        """Return an execution of which only the query is known with the selected columns as an answer without rows.
+
+        If the query cannot be read, it gets an error; if it selects `*`, it is unchanged and the reason is kept.
+        """
         if execution.query is None or execution.answer is not None or execution.error is not None:
             return execution
         settings = self._case.settings
@@ -168,7 +176,7 @@ class Scoring:
         return replace(execution, answer=Table(columns=columns, rows=()))
 
     def note_unproven_alignment(self) -> None:
-        """Note that the alignment of the answers may not be the best one."""
+        """Add a note if the search for the best alignment of the answers stopped at its budget."""
         gold, predicted = self.gold.answer, self.predicted.answer
         if not isinstance(gold, Table) or not isinstance(predicted, Table) or not gold.rows or not predicted.rows:
             return
@@ -176,13 +184,16 @@ class Scoring:
             self._note([UNPROVEN])
 
     def _score_prediction(self, name: str, requested: RequestedMetric) -> float | None:
-        """Return the score of what is known of the call; without a prediction the worst one, of resources None."""
+        """Return the score of a metric of predictions; without a prediction, the worst score, or None for resources."""
         if isinstance(self._prediction.content, Failure):
             return requested.metric.worst_score if requested.metric.group == "answers" else None
         return self._score(name, requested, self.predicted, self._prediction)
 
     def _score(self, name: str, requested: RequestedMetric, gold: Any, predicted: Any) -> float | None:
-        """Return the value of the metric; None if one of its inputs is missing."""
+        """Return the value of the metric for two inputs, and keep its details; None if an input is missing.
+
+        Raise `QueryEvalError` if the metric raises, gives no number, or gives a number outside of its range.
+        """
         if gold is None or predicted is None:
             return None
         metric, options = requested
@@ -243,7 +254,7 @@ class Scoring:
         return None if terms is None else [term.text for term in terms if term.is_required]
 
     def _states(self) -> States | None:
-        """Return the function that scores a metric in every state of the database; None without variants or a query."""
+        """Return a function that scores a metric in every state of the database; None without variants or a query."""
         gold, predicted, source = self.gold.query, self.predicted.query, self._case.settings.source
         if gold is None or predicted is None or source is None or not (variants := self._session.variants(source)):
             return None
@@ -299,7 +310,10 @@ class Scoring:
 
     @cached_property
     def _open_answer(self) -> Table | None:
-        """Another answer of gold than the one it gave, which predicted equals; None without one."""
+        """Another answer that gold may give and that predicted equals; None if there is none.
+
+        To find it, gold is run again with its choices made towards predicted. Notes and `nearest_answer` are kept.
+        """
         gold, predicted, settings = self._whole_gold, self.predicted.answer, self._case.settings
         if gold.query is None or not isinstance(gold.answer, Table) or not isinstance(predicted, Table):
             return None
@@ -336,7 +350,10 @@ class Scoring:
         return None
 
     def _tries(self, query: OpenQuery, gold: Table, predicted: Table) -> Iterator[GuidedQuery]:
-        """Yield the queries to run towards a predicted answer."""
+        """Yield the queries to run towards a predicted answer, at most MAX_TRIES, or 1 on a server.
+
+        Queries that only inform later queries are run here.
+        """
         guided = query.guided(gold, predicted, likely_alignments(gold, predicted, self._case.settings.policy))
         left = MAX_TRIES if self._is_gold_local else 1
         while left and (tried := next(guided, None)) is not None:
@@ -347,7 +364,7 @@ class Scoring:
                 tried.read(rows)
 
     def _note_tries(self, choices: str, number: int) -> None:
-        """Note that none of the answers of gold that were tried is the predicted one."""
+        """Add a note that none of the `number` other answers of gold that were tried is the predicted answer."""
         is_limited = number and not self._is_gold_local
         tried = "were tried" if number > 1 else "was tried, as on any server" if is_limited else "was tried"
         self._note([NO_ANSWER.format(choices=choices, number=number or "none", tried=tried)])
@@ -358,9 +375,9 @@ class Scoring:
         return source is not None and is_local(source)
 
     def _answer_to(self, guided: GuidedQuery, predicted: Table, *, may_be_cut: bool) -> Table | None:
-        """Return another answer of gold, with the columns that count and the order of its rows; None if it fails.
+        """Return the answer of gold to a guided query, with the columns that count and its order.
 
-        With `may_be_cut`, a LIMIT of its top level, if there is one, may cut through rows that tie.
+        None if the query fails. If `may_be_cut` is true, a LIMIT at its top level may cut through rows that tie.
         """
         policy, kind = self._case.settings.policy, KINDS[self._case.settings.kind]
         answer = self._table_of_gold(guided.text)
@@ -381,7 +398,7 @@ class Scoring:
         return choose_towards(predicted, table, policy) or project(table, policy.gold_columns)
 
     def _schema(self) -> Schema:
-        """Return the tables of the gold's source; empty where it cannot list them."""
+        """Return the tables of gold's source; empty if the source cannot list them."""
         try:
             return self._session.schema(self._gold_case)
         except SourceError:
@@ -397,7 +414,7 @@ class Scoring:
         return execution.error.message if execution.error else "no table"
 
     def _begin_details(self, gold: Execution) -> None:
-        """Set the details that come from the executions."""
+        """Set the details that follow from the executions: an empty gold answer, notes, engines and violations."""
         answer, predicted = gold.answer, self.predicted.answer
         shown = answer.as_table() if isinstance(answer, AddedAnswer) else answer
         if isinstance(shown, Table) and not shown.rows and not self._case.allow_empty:
@@ -430,14 +447,14 @@ class Scoring:
             self._count(details["counts"])
 
     def _count(self, counts: Any) -> None:
-        """Add the counts of a score; a metric of the user may have anything under this name."""
+        """Add the counts of a score to the details; anything but a mapping replaces them."""
         earlier_counts = self.details.get("counts")
         if isinstance(earlier_counts, Mapping) and isinstance(counts, Mapping):
             counts = {**earlier_counts, **counts}
         self.details["counts"] = counts
 
     def _note(self, notes: Sequence[str]) -> None:
-        """Add sentences, each once."""
+        """Add sentences to the notes of the case, without duplicates."""
         if notes:
             self.details["notes"] = list(dict.fromkeys((*self.details.get("notes", ()), *notes)))
 
@@ -462,7 +479,7 @@ _ARGUMENTS: Mapping[str, Callable[[Scoring], Any]] = {
 
 
 def _finite(name: str, score: Any) -> float:
-    """Return a score as a float; raises `QueryEvalError` if it is NaN, too large to be averaged, or no number."""
+    """Return a score as a float; raise `QueryEvalError` if it is no number, NaN, or too large to be averaged."""
     try:
         if math.isfinite(score) and abs(score) < LARGEST:
             return float(score)
@@ -472,7 +489,7 @@ def _finite(name: str, score: Any) -> float:
 
 
 def variant_gold_error(failure: Failure, gold: str, case: Case) -> GoldError:
-    """Return the error of a gold that fails on a variant of its source, which is the source of `case`."""
+    """Return, without raising it, the error of a gold that fails on the variant that is the source of `case`."""
     place = next((candidate.location for candidate in case.golds if candidate.query == gold), None)
     variant = "" if case.settings.source is None else case.settings.source.name
     return GoldError(f"the gold query failed on the variant {variant} ({failure.kind}): {failure.message}", place)

@@ -62,14 +62,14 @@ LOOKUP_ROWS = 100_000
 
 
 class ExecutionLimits(TypedDict):
-    """The limits of an execution, in seconds and in rows."""
+    """The limits of an execution: seconds, and rows of the answer."""
 
     timeout: float
     max_rows: int
 
 
 class SourceStates(NamedTuple):
-    """The states of the sources of a case, as `Session.source_state` returns them."""
+    """The states of the sources of a case, as `Session.source_state` returns them; None if unknown."""
 
     source: str | None = None
     gold_source: str | None = None
@@ -79,11 +79,11 @@ UNKNOWN_STATES = SourceStates()
 
 
 class Session:
-    """What the cases of one run share: open engines, calls of predictors, and a cache of executions.
+    """The engines, predictors and cached executions that the cases of a run share.
 
-    Close it, or use it as a context manager. `tell` is called with a line while something takes long; `recording` keeps
-    predictions and executions; `hook`, `one_at_a_time` and `spend` are those of `PredictorPool`; `cause_mode` says on
-    which sources the causes of wrong answers are looked for: local ones, none, or all.
+    Close it, or use it as a context manager. `tell` is called with a line while something takes long. `recording`
+    stores predictions and executions. `hook`, `one_at_a_time` and `spend` are those of `PredictorPool`. `cause_mode`
+    says on which sources to search for the causes of wrong answers: local sources, none, or all.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Stop every child process and close every file, even if one of them raises; may be called again."""
+        """End every child process and close every file, even if one of them raises. Idempotent."""
         with ExitStack() as stack:
             stack.callback(self._hosts.close)
             for opened in (*self._engines.values(), *self._embedders.values(), self.predictors):
@@ -144,9 +144,9 @@ class Session:
 
     @contextmanager
     def analysis(self, seconds: float | None = None) -> Iterator[None]:
-        """Run what is executed within for an analysis: it is not recorded.
+        """Run the queries within the `with` statement as part of an analysis, so that they are not recorded.
 
-        Its queries run for at most `seconds` together; after that they are timeouts.
+        They run for at most `seconds` together; further queries count as timeouts.
         """
         self._is_analysing, self._analysis_seconds = True, seconds
         try:
@@ -161,7 +161,10 @@ class Session:
         self.predictors.register_cases(cases)
 
     def engine(self, source: Source | None) -> Engine:
-        """Return the engine of a source, opened once; raise `SourceError`, the same one every time."""
+        """Return the engine of a source, opened once; raise the same `SourceError` every time if that failed.
+
+        Also raise `SourceError` without a source.
+        """
         if source is None:
             raise SourceError("there is no source to run the query on: set `source`")
         key = source.key
@@ -178,10 +181,10 @@ class Session:
         return ENGINES[source.engine].open(source, self._hosts)
 
     def build(self, source: Source, script: str, rows: Mapping[str, Sequence[Row]] | None = None) -> Source:
-        """Build a small database from a script and rows, where the engine takes any; return it as a source.
+        """Build a small database from a script, and from rows by table if given; return it as a source.
 
-        The source is like `source`, and valid until the next call. Raise `SourceError` if the script
-        fails; some engines run it at the first query, which then raises.
+        The source is like `source`, and valid until the next call, which closes it. Raise `SourceError` if the script
+        fails; some engines run it only at the first query, which then raises.
         """
         engine_type = ENGINES[source.engine]
         settings = engine_type.fingerprint.settings(source.settings)
@@ -204,23 +207,29 @@ class Session:
         return source
 
     def variants(self, source: Source) -> list[Source]:
-        """Return the variants of a source, as they are at the first call; raise `SourceError` if none is found."""
+        """Return the variants of a source, as they are at the first call.
+
+        Raise `SourceError` if its pattern matches no file.
+        """
         return self.cached(("variants", source.key), lambda: variants_of(source))
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what `make` returned when this key was first used, or raise the `SourceError` that it raised then."""
+        """Return what `make` returned at the first call with this key, or raise the `SourceError` of that call."""
         if key not in self._kept:
             self._kept[key] = capture_error(make, SourceError)
         return cast("T", unwrap(self._kept[key]))
 
     def predict(self, case: Case, trial: int = 1) -> Prediction:
-        """Return the system's answer in a trial, counted from 1; raise `PredictorError`."""
+        """Return the system's answer in a trial, counted from 1.
+
+        Raise `PredictorError` if there is none, and `SpendLimitReached` if a call may not begin.
+        """
         return self.predictors.prediction(case, trial)
 
     def recognize_abstention(self, prediction: Prediction, case: Case) -> Prediction:
-        """Return a prediction as an abstention if its text matches the `abstain` of its predictor, else as it is.
+        """Return the prediction as an abstention if its text matches the `abstain` of its predictor; else unchanged.
 
-        The text is the reason. Raise `PredictorError` if the search takes too long.
+        The text becomes the reason. Raise `PredictorError` if the search in the text takes too long.
         """
         spec, content = case.settings.predictor, prediction.content
         if spec is None or spec.abstain is None or not isinstance(content, QueryOrAnswer) or content.query is None:
@@ -233,18 +242,23 @@ class Session:
         return replace(prediction, answer=Abstention(content.query)) if match else prediction
 
     def unmatched(self, pattern: re.Pattern[str], texts: Collection[str]) -> Collection[str] | Failure:
-        """Return the texts that a pattern does not match, or why that is not known; raise `SourceError`."""
+        """Return the texts that a pattern does not match as a whole, or a failure if matching takes too long.
+
+        Raise `SourceError` if the child process that matches cannot run.
+        """
         return unmatched_texts(pattern, texts, self._hosts)
 
     def prediction_at_hand(self, case: Case) -> Prediction | None:
-        """Return the system's answer if it needs no call, as when the suite states it; else None."""
+        """Return the system's answer if it needs no call, for instance if the suite states it; else None."""
         return self.predictors.prediction_at_hand(case)
 
     def execute(self, content: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
-        """Read a stated answer as the case's kind does, or run a query; raise `SourceError` or `PredictorError`.
+        """Return the execution of a query, or a stated answer as the case's kind reads it.
 
-        If a gold or predicted query makes its source unresponsive, the source is closed: later cases get a
-        `SourceError`. It stays open after a query that `is_derived`: one made from these queries or from constraints.
+        A query is rewritten by its source and looked up in the recording; a new execution is recorded. `is_derived`
+        marks a query that is made from the gold or predicted query. Raise `SourceError` if the source cannot answer. If
+        a query that is not derived makes its source unresponsive, the source is closed, and later cases get a
+        `SourceError`. Raise `PredictorError` for a stated answer of another kind.
         """
         execution = KINDS[case.settings.kind].read_without_running(content, case, self._hosts)
         if execution is not None:
@@ -284,7 +298,10 @@ class Session:
 
     @contextmanager
     def _limited(self, timeout: float) -> Iterator[float]:
-        """Give the seconds for what is run within, and take those that it needs from the time of the analysis."""
+        """Give the seconds that a query may run within the `with` statement.
+
+        Its time is taken from that of the analysis.
+        """
         began = monotonic()
         try:
             yield timeout if self._analysis_seconds is None else min(timeout, self._analysis_seconds)
@@ -293,10 +310,11 @@ class Session:
                 self._analysis_seconds -= monotonic() - began
 
     def compare(self, queries: tuple[str, str], databases: Iterable[SmallDatabase], case: Case) -> Iterator[Comparison]:
-        """Run two queries in small databases instead of a case's source, and yield what they come to in each.
+        """Run two queries in small databases like the case's source, and yield the comparison in each database.
 
-        Where its engine compares several at once, both run for the case's timeout in all of them. The comparisons end
-        with a query that is late, or ends the process of such an engine. Raise `SourceError` if that does not start.
+        If the engine compares several databases at once, both queries run for the case's timeout in all of them
+        together, and the comparisons end with a query that is late or ends the process. Raise `SourceError` if such an
+        engine cannot start.
         """
         source = case.settings.source
         assert source is not None  # or there would be nothing in its place
@@ -327,12 +345,10 @@ class Session:
         unwrap(engine).close()
 
     def execute_cached(self, content: QueryOrAnswer, case: Case, *, is_derived: bool = False) -> Execution:
-        """Execute a query, or return the cached execution with the same source, timeout and `max_rows`.
+        """Return the execution of a query, cached by source, query, timeout and `max_rows`.
 
-        Content that is an answer is returned as it is. The cache contains at most CACHE_CELLS cells, the most recently
-        used ones.
-        Raise `SourceError` and `PredictorError` as `execute` does; errors are not cached, nor are timeouts of an
-        analysis.
+        A stated answer is returned unchanged. The cache keeps the executions used last, with at most CACHE_CELLS cells.
+        Raise errors as `execute` does; errors and timeouts of an analysis are not cached.
         """
         if content.answer is not None:
             return Execution(query=content.query, answer=content.answer)
@@ -352,9 +368,9 @@ class Session:
         return execution
 
     def schema(self, case: Case) -> Schema:
-        """Return the tables that a case's queries are about: as its suite states them, else as its source lists them.
+        """Return the tables that a case's queries are about: those of its suite, else those that its source lists.
 
-        Empty if neither is known. Raise `SourceError`, the same one every time.
+        Empty if neither is known. Raise the same `SourceError` every time if the source cannot list them.
         """
         source = case.settings.source
         if case.db_schema is not None or source is None:
@@ -362,23 +378,23 @@ class Session:
         return self.cached(("schema", source.key), lambda: self._list_schema(source, case.settings.timeout))
 
     def schema_text(self, case: Case) -> str:
-        """Return the schema that a case's predictor sees: CREATE TABLE statements for SQL; empty if there is none.
+        """Return the schema that a case's predictor sees: for SQL, CREATE TABLE statements; empty if there is none.
 
-        Raise `SourceError`, the same one every time.
+        Raise the same `SourceError` every time if the source cannot list it.
         """
         return self._schema_texts.of(case)() or ""
 
     def unknown_terms(self, query: str, case: Case) -> Sequence[UnknownTerm] | None:
-        """Return the terms in the patterns of a SPARQL query that the case's source does not have.
+        """Return the terms in the patterns of a SPARQL query that the case's source does not have; None if unknown.
 
-        None if that cannot be told. Raise `SourceError` if the source cannot be queried.
+        Raise `SourceError` if the source cannot be queried.
         """
         terms = self.source_terms(case)
         golds = [gold.query for gold in case.golds if gold.query is not None]
         return None if terms is None else terms.unknown_terms(query, golds)
 
     def source_terms(self, case: Case) -> SourceTerms | None:
-        """Return what looks up the terms of a case's source; None if its queries are not SPARQL."""
+        """Return the object that looks up terms in a case's source; None if the case has no source or no SPARQL."""
         source = case.settings.source
         if source is None or case.settings.kind != "sparql":
             return None
@@ -412,7 +428,10 @@ class Session:
         return ddl if source.rewriter is None else source.rewriter.describe(ddl or "")
 
     def list_ddl(self, source: Source) -> str | None:
-        """Return the DDL of a source, recorded or listed now; None if its engine has none. Raise `SourceError`."""
+        """Return the DDL of a source, from the recording or listed now and recorded; None if its engine has none.
+
+        Raise `SourceError` if the source does not answer.
+        """
         recorded_ddl = None if self.recording is None else self.recording.load_ddl(source)
         if recorded_ddl is not None:
             return recorded_ddl[0]
@@ -427,9 +446,9 @@ class Session:
         return ddl
 
     def reads(self, query: str, source: Source, timeout: float) -> Execution | None:
-        """Return the columns that a query reads, as its source recorded them; None if its engine does not tell.
+        """Return the columns that a query reads, as its source reports them; None if its engine cannot say.
 
-        Raise `SourceError`.
+        The answer is recorded. Raise `SourceError` if the source does not answer.
         """
         limits: ExecutionLimits = {"timeout": timeout, "max_rows": LOOKUP_ROWS}
         label = f"what is read by: {query}"
@@ -444,22 +463,23 @@ class Session:
         return listing
 
     def source_states(self, case: Case) -> SourceStates:
-        """Return the fingerprints of the contents of a case's sources."""
+        """Return the states of a case's sources."""
         return SourceStates(self.source_state(case.settings.source), self.source_state(case.settings.gold_source))
 
     def source_state(self, source: Source | None) -> str | None:
-        """Return the fingerprint of a source's contents, as it was at the first call.
+        """Return a text that changes with a source's data, as it was at the first call.
 
-        None for no source, for files of more than 256 MiB together, and if the state of the source is unknown.
+        None without a source, for files of more than 256 MiB together, and if the state cannot be determined.
         """
         if source is None:
             return None
         return self.cached(("state", source.key), lambda: known_state(source))
 
     def times(self, gold: str, predicted: str, case: Case, iterations: int) -> Sequence[tuple[float, float]]:
-        """Run both queries in turn on the case's source, and return their seconds as one pair for each iteration.
+        """Return the seconds of both queries on the case's source, a pair for each iteration.
 
-        Raise `SourceError` if that fails.
+        Recorded times are used; otherwise the queries run in turn, and their times are recorded. Raise `SourceError` if
+        the source cannot time them or a query fails.
         """
         recording, source = self.recording, case.settings.source
         if recording is None or source is None:
@@ -485,12 +505,15 @@ class Session:
     def similarity(self, model: str, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
         """Return the cosine of each pair of texts by an embedding model.
 
-        Raise `QueryEvalError` if the model cannot be loaded, the same one every time.
+        Raise `QueryEvalError` if it cannot be loaded.
         """
         return self._embedder(model).similarities(pairs)
 
     def prepare(self, cases: Iterable[Case]) -> None:
-        """Embed the texts that cases are known to need in one batch; a failure is raised again for each case."""
+        """Embed the texts that cases are known to need in one batch.
+
+        A failure is not raised here, but again for each case.
+        """
         for model, texts in texts_to_embed(cases).items():
             with suppress(QueryEvalError):
                 self._embedder(model).prepare(texts)

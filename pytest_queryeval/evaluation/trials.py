@@ -31,16 +31,16 @@ ALTERNATIVES = 12  # means on each side of a limit that are bet on
 class MeanTest:
     """Decides from the scores drawn so far whether the mean of `n` scores from 0 to 1 meets a threshold.
 
-    The scores have to come in random order. `result` is None until it is decided, and then stays: that the mean meets
-    the threshold, or misses it, is certain, or wrong with a probability of at most `alpha` for each of its limits,
-    however often one looks and whenever one stops.
+    The scores have to come in random order. `result` is None until it is decided, and then stays. A decided result is
+    certain, or wrong with a probability of at most `alpha` for each limit, however often one looks and whenever one
+    stops.
 
     Each limit is tested by betting against it, as in Waudby-Smith and Ramdas (2024), "Estimating means of bounded
-    random variables by betting", for draws without replacement. If the mean of all scores is the limit m,
-    then after t draws with the sum S the expected next score is (n m - S) / (n - t). One capital bets that scores are
-    higher than that, another that they are lower; the expected growth of a capital that bets wrongly is at most 0. By
-    Ville's inequality, it ever reaches 1 / alpha with a probability of at most alpha. At most one of the two can bet
-    wrongly, the first if the mean is below the limit, the second if it is not, so alpha is not divided between them.
+    random variables by betting", for draws without replacement. If the mean of all scores is the limit m, then after t
+    draws with the sum S the expected next score is (n m - S) / (n - t). One capital bets that scores are higher than
+    that, another that they are lower; the expected growth of a capital that bets wrongly is at most 0. By Ville's
+    inequality, it ever reaches 1 / alpha with a probability of at most alpha. At most one of the two can bet wrongly,
+    the first if the mean is below the limit, the second if it is not, so alpha is not divided between them.
 
     Each capital is shared among means on its side, close together near the limit and far apart away from it, and bets
     by the likelihood ratio of scores of 0 and 1, which is valid for all scores from 0 to 1.
@@ -53,12 +53,12 @@ class MeanTest:
 
     @property
     def result(self) -> bool | None:
-        """Whether the threshold is met; None as long as that is open."""
+        """Whether the threshold is met (True) or missed (False); None while that is open."""
         outcomes = {side.result for side in (self._min_test, self._max_test) if side is not None}
         return False if False in outcomes else None if None in outcomes else True
 
     def add(self, score: float | None) -> None:
-        """Draw a score; None stands for a case without a score, which neither raises nor lowers the mean."""
+        """Add the next score; None stands for a case without a score, which neither raises nor lowers the mean."""
         if self._min_test is not None:
             self._min_test.add(score)
         if self._max_test is not None:
@@ -66,7 +66,7 @@ class MeanTest:
 
 
 class _LeastMean:
-    """Whether a mean is at least a limit."""
+    """A test whether the mean of `n` scores is at least a limit; `result` is None while that is open."""
 
     def __init__(self, limit: float, n: int, alpha: float) -> None:
         self.result: bool | None = None
@@ -109,9 +109,9 @@ class _LeastMean:
 
 
 def distances(room: float, n: int) -> list[float]:
-    """Return the distances of ALTERNATIVES means from a limit, up to `room`, with the same ratio between neighbours.
+    """Return the distances of ALTERNATIVES means from a limit, up to `room`, in a geometric sequence.
 
-    The first one is at most half of `room`; fewer than `n` scores cannot show smaller ones.
+    The smallest distance is at most half of `room`; fewer than `n` scores cannot show smaller distances.
     """
     smallest_distance = min(0.5 / math.sqrt(n), room / 2.0)
     return [
@@ -120,12 +120,12 @@ def distances(room: float, n: int) -> list[float]:
 
 
 def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = None) -> CaseResult:
-    """Return the result of a case: its scores are the means over the trials, `trials_rule` decides whether it fails.
+    """Return the result of a case: its scores are means over the trials, and `trials_rule` decides whether it fails.
 
-    By `mean` the means have to meet the thresholds, and one prediction at least must not have failed; by `all`, `any`
-    or a share the trials have to pass that do so by themselves. With several trials and thresholds the scores include
-    `pass_at_k` and `pass_hat_k`, where k is the number of trials; if trials may stop early, only the one that is the
-    verdict; neither for a `StoredPrediction`.
+    By `mean`, the means have to meet the thresholds, and at least one prediction must not have failed. By `all`, `any`
+    or a share, so many trials have to pass by themselves. With several trials and thresholds, the scores include
+    `pass_at_k` and `pass_hat_k`, where k is the number of trials; if trials may stop early, only the score that is the
+    verdict. A `StoredPrediction` has neither.
     """
     scores, violations, fails = verdict_of(case, trials)
     shown_trial = _shown(trials)
@@ -146,7 +146,7 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
 
 
 def verdict_of(case: Case, trials: Sequence[Trial]) -> tuple[dict[str, float | None], Sequence[ViolationReport], bool]:
-    """Return the scores of a case, the thresholds that it does not meet, and whether it fails, as `result_of` does."""
+    """Return the scores of a case, its violations, and whether it fails, by the rules of `result_of`."""
     shown_trial = _shown(trials)
     scores, violations = dict(trials[0].scores), trials[0].violations
     if len(trials) > 1:
@@ -171,8 +171,8 @@ def _shown(trials: Sequence[Trial]) -> Trial:
 class TrialsTest:
     """Decides from the trials so far, a sample of all trials, whether the verdict of a case is known.
 
-    A verdict is certain, or wrong with a probability of at most `ALPHA`, since each limit is tested at an equal share.
-    Without thresholds there is nothing to decide. Metrics whose scores are not from 0 to 1 are decided by all trials.
+    A verdict is certain, or wrong with a probability of at most `ALPHA`, which all limits share equally. Without
+    thresholds there is nothing to decide. Metrics with scores outside of 0 to 1 are decided only by all trials.
     """
 
     def __init__(self, case: Case) -> None:
@@ -195,7 +195,7 @@ class TrialsTest:
         self._has_untested_threshold = not required or len(self._tests) < len(required)
 
     def add_trial(self, trial: Trial) -> bool:
-        """Count a trial, and return whether the remaining trials are not needed."""
+        """Add a trial, and return whether the remaining trials are not needed."""
         self._is_answered |= trial.predicted.error is None
         for name, test in self._tests.items():
             test.add(float(trial.passed is True) if self._counts_passes else trial.scores[name])
@@ -205,7 +205,10 @@ class TrialsTest:
 
 
 def threshold_violations(scores: Mapping[str, float | None], case: Case) -> list[ViolationReport]:
-    """Return the thresholds of a case that scores do not meet; metrics without a score are left out."""
+    """Return a violation for each threshold of a case that its score does not meet.
+
+    `scores` has an entry for each metric with a threshold; metrics whose score is None are left out.
+    """
     return [
         {"metric": name, "min": threshold.minimum, "max": threshold.maximum, "value": score}
         for name, threshold in case.settings.thresholds.items()
@@ -214,10 +217,10 @@ def threshold_violations(scores: Mapping[str, float | None], case: Case) -> list
 
 
 def pass_at(k: int, trials: int, passed: int) -> float:
-    """Return the probability that at least one of k trials passes, drawn from `trials` of which `passed` did.
+    """Return the estimated probability that at least one of k trials passes, given `trials`, of which `passed` passed.
 
-    1 - C(n - c, k) / C(n, k), k at most n: the unbiased estimator of Chen et al. (2021), "Evaluating Large Language
-    Models Trained on Code".
+    1 - C(n - c, k) / C(n, k) for n trials of which c passed, with k at most n: the unbiased estimator of Chen et al.
+    (2021), "Evaluating Large Language Models Trained on Code".
 
     >>> pass_at(1, 4, 1), pass_at(2, 4, 1), pass_at(4, 4, 1)
     (0.25, 0.5, 1.0)
@@ -226,9 +229,9 @@ def pass_at(k: int, trials: int, passed: int) -> float:
 
 
 def pass_hat(k: int, trials: int, passed: int) -> float:
-    """Return the probability that all of k trials pass, drawn from `trials` of which `passed` did.
+    """Return the estimated probability that all of k trials pass, given `trials`, of which `passed` passed.
 
-    C(c, k) / C(n, k), k at most n, as in Yao et al. (2024), "tau-bench".
+    C(c, k) / C(n, k) for n trials of which c passed, with k at most n, as in Yao et al. (2024), "tau-bench".
 
     >>> pass_hat(1, 4, 2), pass_hat(2, 4, 2)
     (0.5, 0.16666666666666666)
@@ -240,7 +243,7 @@ _OF_TRIALS = dict(zip(TRIALS_SCORES, (pass_at, pass_hat), strict=True))
 
 
 def meets_rule(rule: TrialsRule, passed: int, trials: int) -> bool:
-    """Return whether so many passed trials are enough by `all`, `any` or a share."""
+    """Return whether `passed` of `trials` trials are enough by the rule `all`, `any` or a least share."""
     match rule:
         case "all":
             return passed == trials
