@@ -225,7 +225,7 @@ def skeleton_of(value: Hashable, policy: Policy) -> Hashable:
     >>> skeleton_of(Nested((2, "a")), Policy()) == skeleton_of(Nested((2.5, "a")), Policy())
     True
     """
-    match _quantity_in(value, policy):
+    match quantity_in(value, policy):
         case Nested(parts=frozenset() as pairs):
             skeletons = ((skeleton_of(key, policy), skeleton_of(item, policy)) for key, item in pairs)
             return Nested, frozenset(Counter(skeletons).items())
@@ -242,7 +242,7 @@ def numbers_in(value: Hashable, policy: Policy) -> Iterator[Number]:
 
     Mappings with keys other than texts have no such order; their numbers are left out.
     """
-    match _quantity_in(value, policy):
+    match quantity_in(value, policy):
         case Nested(parts=frozenset() as pairs):
             items = {key: item for key, item in pairs if isinstance(skeleton_of(key, policy), str)}
             for key in sorted(items) if len(items) == len(pairs) else ():
@@ -254,7 +254,8 @@ def numbers_in(value: Hashable, policy: Policy) -> Iterator[Number]:
             yield number
 
 
-def _quantity_in(value: Hashable, policy: Policy) -> Hashable:
+def quantity_in(value: Hashable, policy: Policy) -> Hashable:
+    """Return the number, the point in time, the list or the mapping that a value is or spells; else the value."""
     value = read_text(value, policy)
     return quantity_of(value) if is_comparable(value) else value
 

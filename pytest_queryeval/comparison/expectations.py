@@ -16,7 +16,7 @@ from pytest_queryeval.comparison.canonical import (
     canonical_value,
     is_comparable,
     is_equal,
-    quantity_of,
+    quantity_in,
     read_text,
 )
 from pytest_queryeval.comparison.difference_texts import shown_cell
@@ -79,7 +79,7 @@ def precedes(x: Cell, y: Cell, policy: Policy) -> bool:
     Values that are equal under the policy, or that have no order, do not precede each other.
     """
     x_value, y_value = (canonical_value(cell, _ordering(policy)) for cell in (x, y))
-    order = _order(_quantity(x_value, policy), _quantity(y_value, policy))
+    order = _order(quantity_in(x_value, policy), quantity_in(y_value, policy))
     return order == -1 and not is_equal(x_value, y_value, policy)
 
 
@@ -300,7 +300,7 @@ def _occurs(answer: _Answer, row: Mapping[str, Cell]) -> bool:
 
 def _equals(wanted: Hashable, policy: Policy) -> Callable[[Hashable], bool]:
     """Return a test whether a canonical value equals `wanted`, which rejects most other values quickly."""
-    quantity = _quantity(wanted, policy)
+    quantity = quantity_in(wanted, policy)
     if not is_comparable(quantity):
         return lambda value: bool(value == wanted)  # others are equal only if they are the same
     is_number = isinstance(quantity, _NUMBERS)
@@ -337,11 +337,11 @@ def _limit(answer: _Answer, expectation: Expectation, *, wrong: int) -> str:
     column = answer.column(expectation.column)
     policy = _ordering(column.policy)
     limit = canonical_value(expectation.value, policy)
-    quantity = _quantity(limit, policy)
+    quantity = quantity_in(limit, policy)
     orders: dict[Hashable, int | None] = {}
     for _, value in (numbered := answer.values(column.place)):
         if value not in orders:
-            order = _order(_quantity(_dated(value), policy), quantity)
+            order = _order(quantity_in(_dated(value), policy), quantity)
             orders[value] = 0 if order == wrong and is_equal(_dated(value), limit, policy) else order
     beyond = [number for number, value in numbered if orders[value] in (None, wrong)]
     is_unordered = bool(beyond) and orders[answer.rows[beyond[0]][column.place]] is None
@@ -415,12 +415,6 @@ def _text(cell: Cell, policy: Policy) -> str:
         case _:
             text = shown_cell(cell, MAX_MATCHED + 1)
     return " ".join(text.split()) if policy.whitespace == "ignore" else text
-
-
-def _quantity(value: Hashable, policy: Policy) -> Hashable:
-    """Return the number, the point in time, the list or the mapping that a value is or spells; else the value."""
-    value = read_text(value, policy)
-    return quantity_of(value) if is_comparable(value) else value
 
 
 def _order(x: Hashable, y: Hashable) -> int | None:

@@ -35,11 +35,6 @@ def best_assignment(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]
     return list(enumerate(_best_columns(weights)))
 
 
-def assignment_steps(rows: int, columns: int) -> int:
-    """Return roughly how many steps `best_assignment` takes for a matrix of this size, for rows <= columns."""
-    return rows * columns * (2**rows if columns <= MAX_EXHAUSTIVE else rows)
-
-
 def maximum_matching(fits: Sequence[Sequence[int]], places: int) -> list[tuple[int, int]]:
     """Return as many pairs of a row and a place as possible, both numbered from 0; no row or place is used twice.
 

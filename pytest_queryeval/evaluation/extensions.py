@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from pytest_queryeval.core.case_report import ChallengeReport
 from pytest_queryeval.core.cause import Cause, SharedPatterns
@@ -24,9 +24,6 @@ from pytest_queryeval.core.model import (
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import metric_of
 from pytest_queryeval.sandbox.host import Hosts
-
-if TYPE_CHECKING:
-    pass
 
 Times: TypeAlias = Sequence[tuple[float, float]]
 """Seconds of gold and of predicted, a pair for each iteration."""
