@@ -59,8 +59,8 @@ class CaseStrength:
 def measure_strength(case: Case, session: Session, variants_of: VariantsOf | None = None) -> CaseStrength | None:
     """Run the mutants of the first gold query, and return them by outcome; None without a gold query that can run.
 
-    A mutant survives if it gives the answer of any gold on the source and on all variants. The variants are all that
-    the source names, or those that `variants_of` returns. After MAX_TIMEOUTS mutants that timed out, the remaining
+    A mutant survives if it gives the answer of any gold on the source and on all variants. By default, the variants are
+    all that the source names; `variants_of` returns others. After MAX_TIMEOUTS mutants that timed out, the remaining
     mutants are in no group. Also return None for sources that queries write to. Raise `GoldError` if a gold does not
     run, and `SourceError` if the source or a variant cannot answer.
     """

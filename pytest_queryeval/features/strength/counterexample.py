@@ -170,7 +170,8 @@ class _PairRunner:
     def differences(self, states: Iterable[Any]) -> Iterator[Pair | None]:
         """Yield for each state the answers of both queries; None unless both queries run and differ.
 
-        Raise `SourceError` if a query times out, as it would on the next states.
+        Queries differ if execution_accuracy is below 1. A state whose database cannot be built also yields None. Raise
+        `SourceError` if a query times out, as it would on the next states.
         """
         states, compared_states = tee(states)
         databases = map(self._databases.database, compared_states)

@@ -87,7 +87,11 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _report_lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
-    """Yield the lines for the terminal: weakest cases with mutants that pass, then numbers by operator and suite."""
+    """Yield the lines for the terminal.
+
+    These are up to MAX_CASES weak cases with changes that pass, numbers by operator, numbers by suite if there are
+    several, and a summary.
+    """
     weak_cases = [strength for strength in strengths if strength.survivors]
     for strength in weak_cases[:MAX_CASES]:
         total = len(strength.killed) + len(strength.survivors)

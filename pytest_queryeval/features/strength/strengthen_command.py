@@ -122,8 +122,8 @@ def run(arguments: argparse.Namespace) -> Result:
     """Build variants of each source on which mutants survive, and write them to the folder `--output`.
 
     The exit status is 1 if a gold does not run or a source cannot be used, else 0. Raise `SuiteError` for suites that
-    cannot be read. Raise `QueryEvalError` if the folder cannot be written, contains variants and `--force` is not set,
-    or contains a file with the name of a variant that this command did not write.
+    cannot be read. Raise `QueryEvalError` if the folder cannot be written, or contains a file with the name of a
+    variant that another program wrote, or that `--force` does not allow to replace.
     """
     folder: Path = arguments.output
     with wrap_write_errors(folder):

@@ -87,9 +87,9 @@ def mutants(
 ) -> Sequence[Mutant]:
     """Return distinct mutants of a query; empty if the query cannot be read.
 
-    `source_prefixes` are those that the source declares; `policy` says how answers are compared. `run` executes a query
-    on the same graph, to list its predicates and classes, and returns None if the query fails. Mutants with a defect
-    that gold does not have are left out. `distinct_mutants` limits the number.
+    `source_prefixes` are the prefixes that the source declares; `policy` says how answers are compared. `run` executes
+    a query on the same graph, to list its predicates and classes, and returns None if the query fails. Mutants with a
+    defect that gold does not have are left out. `distinct_mutants` limits the number.
     """
     try:
         parsed_query = read_tree(query, source_prefixes)
@@ -116,7 +116,11 @@ def mutants(
 
 
 class _Mutants:
-    """The edits of one query; each public method is an operator that yields edits, without changing the tree."""
+    """The edits of one query; each public method is an operator that yields edits, without changing the tree.
+
+    An edit that cannot change the answer says why in `equivalent`. The arguments `duplicates_matter` and
+    `order_matters` say whether duplicates and the order of a SELECT's rows can change the answer.
+    """
 
     def __init__(
         self, tree: Select, prefixes: Mapping[str, str], policy: Policy, run: Callable[[str], Table | None]
@@ -139,7 +143,7 @@ class _Mutants:
         return Vocabulary(self._run)
 
     def edits(self) -> Iterator[Iterator[Mutation]]:
-        """Yield an iterator over edits for each operator."""
+        """Yield an iterator over edits for each operator, which is applied to the whole query."""
         of_place = (self.patterns, self.directions, self.filters, self.blocks, self.unions)
         for operator in of_place:
             yield chain.from_iterable(map(operator, self.facts.places))
@@ -154,7 +158,10 @@ class _Mutants:
         return changed(self.tree, lambda original, copy: edit.replacement if original is edit.node else copy)
 
     def patterns(self, place: Place) -> Iterator[Mutation]:
-        """Yield edits that leave out a triple pattern."""
+        """Yield an edit for each triple pattern that leaves it out.
+
+        `equivalent` is set if the vocabulary implies the pattern.
+        """
         triples = [element for element in place.group.elements if isinstance(element, Triple)]
         for triple in triples:
             premises = [element for element in triples if element is not triple]
@@ -163,7 +170,10 @@ class _Mutants:
             yield Mutation(triple, None, "pattern-dropped", "WHERE", equivalent=reason)
 
     def _is_implied(self, triple: Triple, premises: Sequence[Triple]) -> bool:
-        """Return whether the other patterns imply a pattern with `a`: all instances that match them have its class."""
+        """Return whether other patterns with the same node imply a pattern `?x a CLASS`.
+
+        All instances in the data that match the premises then have the class, by domains, ranges and superclasses.
+        """
         class_ = constant(triple.object)
         if triple.path != ("a",) or not isinstance(class_, IRI):
             return False
@@ -179,7 +189,7 @@ class _Mutants:
         return Quad(node, RDF_TYPE, class_) in self._vocabulary.implied(quads)
 
     def directions(self, place: Place) -> Iterator[Mutation]:
-        """Yield edits that exchange subject and object of a triple pattern."""
+        """Yield edits that exchange subject and object of a triple pattern; none for `a` and for literals."""
         for triple in place.group.elements:
             if not isinstance(triple, Triple) or triple.path == ("a",) or triple.object[0] in "\"'+-0123456789.tf":
                 continue
@@ -192,7 +202,7 @@ class _Mutants:
         return edit._replace(equivalent="the same but for the names of variables") if is_same else edit
 
     def filters(self, place: Place) -> Iterator[Mutation]:
-        """Yield edits that leave out a filter, or an operand of `&&` or `||`."""
+        """Yield edits that leave out a FILTER, or one operand if its condition is an `&&` or `||`."""
         for element in place.group.elements:
             if not isinstance(element, Filter):
                 continue
@@ -207,7 +217,7 @@ class _Mutants:
                 yield Mutation(condition, replacement, "condition-dropped", "FILTER", change)
 
     def blocks(self, place: Place) -> Iterator[Mutation]:
-        """Yield edits that leave out OPTIONAL or MINUS, or make an optional pattern required."""
+        """Yield edits that leave out OPTIONAL or MINUS, or replace OPTIONAL by its patterns; GRAPH is not changed."""
         for element in place.group.elements:
             if not isinstance(element, Block) or element.head[0] == "GRAPH":
                 continue
@@ -228,7 +238,10 @@ class _Mutants:
                     yield Mutation(element, replacement, "union-arm-dropped", "WHERE", change)
 
     def projections(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Yield edits that select another variable of the pattern instead of a selected one."""
+        """Yield edits that replace a selected variable by the first other variable that is always bound.
+
+        Only the outermost SELECT is changed, if it has no aggregates.
+        """
         if select is not self.tree or select.form != "SELECT" or select.where is None or select.aggregates:
             return
         selected_variables, bound_names = {item.variable for item in select.items}, bound_variables(select.where)
@@ -239,7 +252,10 @@ class _Mutants:
                 yield Mutation(item, Item(Expr(candidates[0])), "projection", "SELECT", change)
 
     def distinct(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Yield an edit that drops or adds DISTINCT."""
+        """Yield an edit that drops DISTINCT or REDUCED, or adds DISTINCT.
+
+        `equivalent` is set if duplicates cannot matter.
+        """
         if select.form != "SELECT":
             return
         reason = "" if duplicates_matter else "duplicates do not matter"
@@ -252,7 +268,10 @@ class _Mutants:
         yield Mutation(select, replace(select, modifier=modifier), "distinct", "SELECT", f"{head} {change}", reason)
 
     def orders(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Yield edits that drop ORDER BY or one of its keys, or that reverse the direction of a key."""
+        """Yield edits that drop ORDER BY or a key of it, or reverse a key.
+
+        `equivalent` is set if the order cannot matter.
+        """
         reason = ONE_ROW if has_one_row(select) else "" if order_matters else "the order does not matter"
         for key in select.order:
             yield Mutation(
@@ -266,7 +285,10 @@ class _Mutants:
                 yield Mutation(key, None, "order-key-dropped", "ORDER", equivalent=reason)
 
     def limits(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Yield edits that change LIMIT by one, or leave out LIMIT or OFFSET."""
+        """Yield edits that change LIMIT by one, drop LIMIT or drop OFFSET.
+
+        `equivalent` is set if there is one row at most.
+        """
         reason = ONE_ROW if has_one_row(select) and not select.offset and select.limit not in ("", "0") else ""
         if select.limit.isdecimal():
             for limit in (int(select.limit) + 1, int(select.limit) - 1):
@@ -279,9 +301,10 @@ class _Mutants:
             yield Mutation(select, replace(select, offset=""), "limit", "LIMIT", f"OFFSET {select.offset} dropped")
 
     def groups(self, select: Select, duplicates_matter: bool, order_matters: bool) -> Iterator[Mutation]:
-        """Yield edits that leave out a condition of HAVING, or a key of GROUP BY that is not selected.
+        """Yield edits that leave out a condition of HAVING, or one of several keys of GROUP BY if it is not selected.
 
-        Without ORDER BY, groups of other keys may come in another order.
+        Dropping a variable that is never bound is `equivalent`, unless the policy compares the order of unordered
+        groups.
         """
         keeps_order = not self._is_strict or bool(select.order)
         for condition in select.having:
@@ -294,7 +317,7 @@ class _Mutants:
                 yield Mutation(key, None, "grouping", "GROUP", equivalent=reason)
 
     def predicates(self) -> Iterator[Mutation]:
-        """Yield edits that replace a predicate by one of the graph with a similar name."""
+        """Yield edits that replace an IRI in a path by the graph's predicates with the most similar names."""
         for triple in self._triples:
             for at, term in enumerate(triple.path):
                 for predicate in self._similar_iris(term, PREDICATES):
@@ -302,13 +325,13 @@ class _Mutants:
                     yield self._triple_edit(triple, "predicate", "path", path)
 
     def classes(self) -> Iterator[Mutation]:
-        """Yield edits that replace a class by one of the graph with a similar name."""
+        """Yield edits that replace the class after `a` by the graph's classes with the most similar names."""
         for triple in self._triples:
             for class_iri in self._similar_iris(triple.object, CLASSES) if triple.path[0] == "a" else ():
                 yield self._triple_edit(triple, "class", "object", class_iri)
 
     def constants(self) -> Iterator[Mutation]:
-        """Yield edits that replace the IRI of a subject or object by one with a similar name at the same predicate."""
+        """Yield edits that replace an IRI as subject or object by IRIs with similar names at the same predicate."""
         for triple in self._triples:
             if len(triple.path) > 1 or not triple.path[0].startswith("<"):
                 continue
@@ -319,7 +342,10 @@ class _Mutants:
                     yield self._triple_edit(triple, "constant", place, iri)
 
     def paths(self) -> Iterator[Mutation]:
-        """Yield edits that exchange `*` and `+` of paths, or that add or drop the subclasses of a class."""
+        """Yield edits that exchange `*` and `+` of a path, or that add or drop `/rdfs:subClassOf*` after `a`.
+
+        The path to superclasses is only added if the vocabulary states subclasses of the class.
+        """
         for triple in self._triples:
             paths = [
                 (*triple.path[:at], _CLOSURES[term], *triple.path[at + 1 :])
@@ -340,7 +366,10 @@ class _Mutants:
         return Mutation(triple, replace(triple, **{place: new}), operator, "WHERE", " → ".join(texts))
 
     def values(self) -> Iterator[Mutation]:
-        """Yield edits that change a number by one, the case of a text's first letter, or that drop its language."""
+        """Yield edits that replace a literal in a triple pattern, a FILTER or HAVING by one of `_other_values`.
+
+        Texts stay as they are if an expression ignores their case.
+        """
         for triple in self._triples:
             for literal in _other_values(triple.object):
                 yield self._triple_edit(triple, "value", "object", literal)
@@ -360,7 +389,10 @@ class _Mutants:
                     yield self._expression_edit(enclosing, part, Expr(literal), "value", clause)
 
     def operators(self, operator: str, exchanges: dict[str, str]) -> Iterator[Mutation]:
-        """Yield edits that replace an operator in an expression by the one that `exchanges` maps it to."""
+        """Yield edits that replace operators in expressions by those that `exchanges` maps them to.
+
+        `equivalent` is set if the query is then the same with two variables renamed.
+        """
         for _, clause, expression in self._expressions():
             for part in parts(expression):
                 if part.head not in exchanges or len(part.arguments) < 2:
@@ -384,7 +416,8 @@ class _Mutants:
     def aggregates(self) -> Iterator[Mutation]:
         """Yield edits that exchange MIN and MAX, or SUM and AVG, or change the argument of COUNT, SUM and AVG.
 
-        DISTINCT is dropped or added; COUNT of a variable becomes `COUNT(*)`.
+        DISTINCT is dropped or added; COUNT of a variable becomes `COUNT(*)`. `equivalent` is set if the counted values
+        are distinct, or if the variable is always bound.
         """
         selects = [select for select, *_ in self.facts.selects]
         heads = [(query, node) for query in selects for node in (query, *query.items, *query.group, *query.order)]

@@ -205,7 +205,10 @@ class CandidateGraphs:
 
 
 def _renamed(graph: Graph, order: Callable[[list[str]], Iterable[str]]) -> Graph:
-    """Return the graph with exchanged names of generated nodes; `order` returns the sorted names in the new order."""
+    """Return the graph with new names of its generated IRIs.
+
+    `order` maps the sorted names to the names that replace them.
+    """
     nodes = [node for quad in graph for node in (quad.subject, quad.object) if isinstance(node, IRI)]
     names = sorted({node.iri for node in nodes if node.iri.startswith(EXAMPLES)})
     new_names = dict(zip(names, order(names), strict=True))
@@ -238,7 +241,11 @@ class _Solution:
     """For a variable or blank node at one end of a path of length 0, the token at the other end."""
 
     def add(self, group: Group, graph: str = "") -> None:
-        """Add the edges and values of a group; OPTIONAL and MINUS are added at random."""
+        """Add edges for a group, which is in the graph of token `graph`, and the terms of VALUES.
+
+        OPTIONAL, MINUS and EXISTS are added at random, as is a second arm of UNION. A path becomes edges over new
+        variables.
+        """
         for element in group.elements:
             match element:
                 case Triple():
@@ -352,7 +359,11 @@ class GraphGenerator:
         self._numbers = sorted(number for number in numbers if 1 < number < MAX_COPIES)
 
     def graph(self, *, is_plain: bool) -> Graph:
-        """Return a graph of at most MAX_TRIPLES; a plain graph has few solutions, and all triples of them."""
+        """Return a random graph of at most MAX_TRIPLES with several solutions of one or two queries.
+
+        Solutions share some terms. Some triples are dropped, and implied types are added. A plain graph has one or two
+        solutions with all of their triples; other graphs may have as many solutions as a number in a query.
+        """
         random = self._random
         copies = random.choice((1, 1, 2)) if is_plain else random.choice((1, 2, 2, 3, 4))
         is_counted = not is_plain and bool(self._numbers) and random.random() < 0.3
@@ -407,7 +418,7 @@ class GraphGenerator:
                 yield Quad(subject, predicate, object_, graph)
 
     def _assign_stated(self, edge: Edge, solution: _Solution, assignment: dict[str, Term]) -> None:
-        """Assign terms to the variables of a domain, range or subclass triple that the vocabulary states."""
+        """Assign the terms of a stated domain, range or superclass that fits an edge to the edge's variables."""
         tokens = [solution.final(token) for token in (edge.subject, edge.object)]
         ends = [assignment.get(token) if is_open(token) else constant(token) for token in tokens]
         predicate = constant(edge.predicate)
@@ -459,7 +470,12 @@ class _Pools:
                     self._constants[is_object, triple.path[0]][term] = None
 
     def term(self, query: Select, token: str, edges: Sequence[Edge], number: int | None) -> Term:
-        """Return a random term for a variable of a query, by its edges and the constants that it is compared with."""
+        """Return a random term for a variable of a query.
+
+        It is a predicate, a class, a literal or a node, as the `edges` with the variable need it. Choices come from
+        constants of the queries, compared constants and their neighbours, samples of the source, and generated nodes.
+        With a `number`, a new node has this number in its name.
+        """
         subject_of = [edge.predicate for edge in edges if edge.subject == token]
         object_of = [edge.predicate for edge in edges if edge.object == token]
         if any(edge.predicate == token for edge in edges):
@@ -538,7 +554,10 @@ def _inverse_values(constants: dict[Term, None], words: set[str]) -> Iterator[Li
 
 
 def _literal_pool(compared: dict[Term, None], literals: Sequence[Literal], sampled: Sequence[Term]) -> list[Literal]:
-    """Return literals for a variable: those that it is compared with, their neighbours, and some of the source."""
+    """Return literals for a variable: compared ones with their neighbours, then all `literals`.
+
+    Neighbours of `literals` are added if there are few. Numbers also occur in the numeric datatypes of `sampled`.
+    """
     datatypes = dict.fromkeys(term.datatype for term in sampled if isinstance(term, Literal))
     pool: dict[Literal, None] = {}
     for term in compared:
@@ -553,7 +572,7 @@ def _literal_pool(compared: dict[Term, None], literals: Sequence[Literal], sampl
 
 
 def _random_row(data: Data, random: Random) -> Iterator[tuple[str, Term]]:
-    """Yield the variables of VALUES with the terms of a random row; UNDEF is left out."""
+    """Yield the variables of a VALUES block with the terms of a random row; UNDEF is left out."""
     opening = data.parts.index("{")
     names = [part for part in data.parts[:opening] if is_variable(part)]
     cells = [part for part in data.parts[opening:] if part == "UNDEF" or constant(part) is not None]

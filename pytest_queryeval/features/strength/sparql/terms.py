@@ -72,7 +72,11 @@ def as_term(cell: Cell) -> Term | None:
 
 
 def literals_near(literal: Literal) -> Iterator[Literal]:
-    """Yield the literal, then literals that differ slightly: by one or two, by a day, or in text, case or type."""
+    """Yield the literal, then similar literals.
+
+    Numbers differ by one or two, dates by a day, other texts in case, an added character or word, language or datatype.
+    A boolean becomes its opposite.
+    """
     lexical, datatype, language = literal.lexical, literal.datatype, literal.language
     yield literal
     day, separator, time = lexical.partition("T")

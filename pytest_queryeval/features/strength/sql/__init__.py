@@ -48,8 +48,8 @@ def mutate(query: str, case: Case, tables: Tables, run: Callable[[str], Table | 
 def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequence[Mutant]:
     """Return distinct mutants of a query; empty if the query cannot be parsed.
 
-    `tables` are those of the source, with the constraints that hold. `policy` says how answers are compared.
-    `distinct_mutants` limits the number.
+    `tables` are the tables of the source with the constraints that hold. `policy` says how answers are compared: a
+    change of an uncompared column is `equivalent`. `distinct_mutants` limits the number.
     """
     tree = parse_query(query, dialect).whole_tree
     if tree is None:
@@ -106,8 +106,8 @@ def _edited(tree: exp.Expr, edit: Mutation, dialect: str) -> str:
 def _uncompared_columns(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
     """Return the selected columns that the policy's `gold_columns` leave out of the comparison.
 
-    The result is empty without `gold_columns`, for a query whose rows may depend on such columns (DISTINCT, GROUP BY,
-    ORDER BY, set operations), and for SELECT items that are neither columns nor have an alias.
+    The result is empty without `gold_columns`. It is also empty if rows may depend on such columns (DISTINCT, GROUP BY,
+    ORDER BY, set operations), and if SELECT has items that are neither columns nor have an alias.
     """
     gold_columns = {name.casefold() if isinstance(name, str) else name for name in policy.gold_columns}
     if not gold_columns or not isinstance(tree, exp.Select) or any(map(tree.args.get, ("distinct", "group", "order"))):

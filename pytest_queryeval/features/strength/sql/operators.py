@@ -1,7 +1,8 @@
 """Operators: functions from a SELECT, or a query, to the edits that people and models make by mistake.
 
-First those of conditions (comparisons, values, connectors, patterns, conditions that are left out), then those of
-clauses (columns, aggregates, DISTINCT, joins, grouping, order, limits, set operations). No operator changes the tree.
+The operators of conditions come first (comparisons, values, connectors, patterns, dropped conditions), then operators
+of clauses (columns, aggregates, DISTINCT, joins, grouping, order, limits, set operations). No operator changes the
+tree.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def values(site: Site) -> Iterator[Mutation]:
 
 
 def connectors(site: Site) -> Iterator[Mutation]:
-    """Yield edits that exchange AND and OR, or leave out one of the conditions that they join."""
+    """Yield edits that exchange AND and OR in conditions, or keep only one of the two conditions that they join."""
     for clause in site.clauses:
         for node in own_nodes(clause):
             if not isinstance(node, exp.And | exp.Or):
@@ -125,7 +126,10 @@ def connectors(site: Site) -> Iterator[Mutation]:
 
 
 def dropped_clauses(site: Site) -> Iterator[Mutation]:
-    """Yield edits that leave out WHERE, HAVING or NOT, or that add NOT to IN, LIKE and EXISTS."""
+    """Yield edits that leave out WHERE, HAVING or a NOT, or that add NOT to IN, LIKE and EXISTS.
+
+    NOT of IS NULL is kept.
+    """
     for name in ("where", "having"):
         clause = site.select.args.get(name)
         if clause is not None:
@@ -149,7 +153,7 @@ def null_tests(site: Site) -> Iterator[Mutation]:
 
 
 def ranges(site: Site) -> Iterator[Mutation]:
-    """Yield edits that exclude the lower or the upper bound of BETWEEN."""
+    """Yield two edits for each BETWEEN without NOT: by `>` its lower bound, by `<` its upper bound is excluded."""
     for node in site.conditions:
         if not isinstance(node, exp.Between) or isinstance(node.parent, exp.Not) or node.args.get("negate"):
             continue
@@ -193,7 +197,10 @@ def distinct(site: Site) -> Iterator[Mutation]:
 
 
 def counts(site: Site) -> Iterator[Mutation]:
-    """Yield edits that exchange COUNT(*), COUNT(column) and COUNT(DISTINCT column)."""
+    """Yield edits that exchange COUNT(*), COUNT(column) and COUNT(DISTINCT column).
+
+    For COUNT(*), the column is the first that may be NULL. Other arguments are not changed.
+    """
     for node in _clause_parts(site):
         if not isinstance(node, exp.Count):
             continue
@@ -215,14 +222,14 @@ def counts(site: Site) -> Iterator[Mutation]:
 
 
 def aggregates(site: Site) -> Iterator[Mutation]:
-    """Yield edits that exchange MIN and MAX, or SUM and AVG."""
+    """Yield edits that exchange MIN and MAX, or SUM and AVG, except in window functions."""
     for node in _clause_parts(site):
         if type(node) in _AGGREGATES and not isinstance(node.parent, exp.Window) and not node.args.get("expressions"):
             yield Mutation(node, of_type(node, _AGGREGATES[type(node)]), "aggregate")
 
 
 def joins(site: Site) -> Iterator[Mutation]:
-    """Yield edits that exchange inner and left joins."""
+    """Yield edits that exchange inner and left joins with ON or USING; other joins are not changed."""
     for join in site.select.args.get("joins") or ():
         if join.args.get("kind") == "CROSS" or not (join.args.get("on") or join.args.get("using")):
             continue
@@ -258,7 +265,10 @@ def _reordered(query: exp.Expr, site: Site) -> Iterator[Mutation]:
 
 
 def limits(query: exp.Expr, site: Site) -> Iterator[Mutation]:
-    """Yield edits that change LIMIT by one, or leave it out; none where LIMIT has no effect, as in EXISTS."""
+    """Yield edits that change LIMIT by one, but not to 0, or leave it out.
+
+    There are none for a LIMIT of 0 or of an expression, in EXISTS, and in SQLite for a query that is used as a value.
+    """
     limit = query.args.get("limit") or exp.Limit()
     number = limit.expression
     if not isinstance(number, exp.Literal) or not number.name.isdigit() or not (size := int(number.name)):
@@ -275,7 +285,10 @@ def limits(query: exp.Expr, site: Site) -> Iterator[Mutation]:
 
 
 def groups(site: Site) -> Iterator[Mutation]:
-    """Yield edits that leave out a key of GROUP BY, or add a selected column."""
+    """Yield edits that leave out a key of GROUP BY, or add a selected column.
+
+    None for ROLLUP, CUBE and GROUPING SETS.
+    """
     group = site.select.args.get("group")
     if group is None or any(group.args.get(name) for name in ("cube", "rollup", "grouping_sets", "totals", "all")):
         return
@@ -300,7 +313,10 @@ def _grouping_expression(key: exp.Expr, site: Site) -> exp.Expr:
 
 
 def columns(site: Site) -> Iterator[Mutation]:
-    """Yield edits that replace a column by the next column of its table with a similar type."""
+    """Yield edits that replace a column by the next column of its table with a similar type, in all clauses.
+
+    Columns of queries around the SELECT and of unknown tables are not changed.
+    """
     for node in [*_clause_parts(site), *(part for name in ("group", "order") for part in _clause_nodes(site, name))]:
         match = site.columns.find(node) if isinstance(node, exp.Column) and not node.is_star else None
         if not isinstance(node, exp.Column) or match is None or match[0] is not site.names:
@@ -330,7 +346,7 @@ def arithmetic(site: Site) -> Iterator[Mutation]:
 
 
 def set_operations(query: exp.Expr, site: Site) -> Iterator[Mutation]:
-    """Yield edits that exchange UNION and UNION ALL, other set operations, or the operands of EXCEPT."""
+    """Yield edits that exchange UNION and UNION ALL, UNION, INTERSECT and EXCEPT, or the operands of EXCEPT."""
     if isinstance(query, exp.Union):
         is_distinct = bool(query.args.get("distinct"))
         words = ("UNION", "UNION ALL") if is_distinct else ("UNION ALL", "UNION")

@@ -160,7 +160,8 @@ class RowGenerator:
     def rows(self, random: Random, *, sizes: Sequence[int] = SIZES, null_shares: Sequence[float] = NULL_SHARES) -> Rows:
         """Return random rows for every table, at most MAX_ROWS each, in an order in which they can be inserted.
 
-        `sizes` are the numbers of rows to choose from, `null_shares` the shares of NULL.
+        Most tables have the same size, which is chosen from `sizes`, as is the share of NULL from `null_shares`. Each
+        column has few random values. Rows that refer to a missing row are removed.
         """
         size, null_share, sample_size = random.choice(sizes), random.choice(null_shares), random.choice(SAMPLES)
         most_compared = FEW_COMPARED if self.few_compared else MANY_COMPARED
@@ -312,7 +313,10 @@ class _Reference:
         self._seen = 0  # rows whose keys are known
 
     def match(self, row: Row, random: Random) -> Row:
-        """Return the row if its reference is valid, else a copy that refers to a random row, or to none by NULL."""
+        """Return the row if its reference is valid or NULL, else a copy that refers to a random row.
+
+        Without a row to refer to, the copy refers to itself if that is allowed, else has NULL.
+        """
         if self._seen < len(self._rows):
             new_rows = [
                 row
@@ -365,7 +369,7 @@ def satisfies_constraints(rows: Rows, constraints: Mapping[str, TableConstraints
 
 
 def without_orphans(rows: Rows, constraints: Mapping[str, TableConstraints]) -> Rows:
-    """Return the rows without those that refer to a missing row, directly or through a row that is left out."""
+    """Return the rows without rows that refer to a missing row, directly or through a row that is left out."""
     valid_rows = dict(rows)
     while True:
         count = sum(map(len, valid_rows.values()))

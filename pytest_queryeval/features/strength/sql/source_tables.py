@@ -51,7 +51,7 @@ class SourceTables:
 
     @cached_property
     def strictest(self) -> Tables:
-        """The tables with all constraints: those that their rows satisfy, and declared ones that their rows violate."""
+        """The tables with all constraints: those that rows satisfy, and declared constraints that rows violate."""
         return _LazyTables(self.tables, self._strictest)
 
     def _strictest(self, name: str) -> TableDefinition:
@@ -61,7 +61,7 @@ class SourceTables:
 
     @cached_property
     def script(self) -> str:
-        """The statements in an order that runs: schemas, tables after those that they refer to, then all others."""
+        """The statements in an order that runs: schemas, tables after their referenced tables, then all others."""
         statements = re.split(r"(?<=;)\n\n(?=CREATE )", self.ddl)
         by_table = {name: statement for statement in statements for name in read_tables(statement, self.dialect)}
         schemas = [statement for statement in statements if statement.startswith("CREATE SCHEMA")]
@@ -91,10 +91,10 @@ class _LazyTables(Mapping[str, TableDefinition]):
 
 
 def source_tables(case: Case, session: Session) -> SourceTables:
-    """Return the tables of a case's SQL source, with the constraints that its rows satisfy; computed once in a session.
+    """Return the tables of a case's SQL source, with the constraints that its rows satisfy.
 
-    Tables and columns are those that the source declares, or those of the case's `db_schema` if it declares none.
-    Constraints are declared ones, and those of `db_schema` that the rows satisfy. A declared foreign key that rows
+    Computed once in a session. The source declares tables and columns; if it declares none, the case's `db_schema`
+    does. Constraints are declared, or stated in `db_schema` and satisfied by the rows. A declared foreign key that rows
     violate is left out, and so is a key of `db_schema` that is part of a declared key: formats without composite keys
     list such parts. Raise `SourceError` if the source cannot be queried; the error is the same for every call.
     """
@@ -137,7 +137,10 @@ class _ConstraintChecker:
     """Return whether a query returns rows; None if it does not run."""
 
     def constrain(self, declared: TableDefinition, stated: TableDefinition | None) -> TableDefinition:
-        """Return the declared table with the constraints, declared or stated in `db_schema`, that its rows satisfy."""
+        """Return the declared table with the constraints, declared or stated in `db_schema`, that its rows satisfy.
+
+        Declared keys stay without a check. A stated key that contains no declared key counts if the rows satisfy it.
+        """
         name = declared.name
         references = dict.fromkeys([*declared.foreign_keys, *(stated.foreign_keys if stated else ())])
         declared_keys = [set(key) for key in declared.keys]
@@ -197,8 +200,8 @@ def read_tables(ddl: str, dialect: str) -> Tables:
     """Return the tables that a script creates, by their names; empty if the script cannot be parsed.
 
     Names are in lower case, except in `columns`. Views are left out, and so are tables whose names differ only in the
-    case of letters such as é. Columns of a primary key are NOT NULL; `nullable_key` lists those in which SQLite allows
-    NULL.
+    case of letters such as é. Columns of a primary key are NOT NULL; SQLite allows NULL in the columns of
+    `nullable_key`.
 
     >>> table = read_tables("CREATE TABLE singer (id INT PRIMARY KEY, name TEXT UNIQUE)", "sqlite")["singer"]
     >>> table.primary_key, table.unique, table.columns[0].name, table.columns[0].not_null

@@ -1,4 +1,4 @@
-"""Values of columns: those that queries compare, those of a type, and the constraints that rows satisfy."""
+"""Values of columns: values that queries compare them with, values of a type, and constraints that rows satisfy."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ Place: TypeAlias = tuple[str, float | str]  # in the order of numbers, or of tim
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What a query compares: `values` of columns, `pairs` of columns, and `numbers`.
+    """The comparisons of a query: `values` compared with columns, `pairs` of columns, and other `numbers`.
 
-    `numbers` are those of LIMIT and OFFSET, and of comparisons without a column, as with `count(*)`. Names are in lower
-    case. `read` contains the names of columns whose values can change the answer; it is None if all columns can.
+    `numbers` come from LIMIT, OFFSET, and comparisons without a column, as with `count(*)`. Names are in lower case.
+    `read` contains the names of columns whose values can change the answer; it is None if all columns can.
     """
 
     values: tuple[tuple[Column, str | int | float], ...] = ()
@@ -50,7 +50,9 @@ class Compared:
 
 
 def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
-    """Return what a query compares, limited to columns of `tables`; empty if the query cannot be read.
+    """Return the comparisons of a query with columns of `tables`; empty if the query cannot be read.
+
+    A column is compared with constants, with neighbours of COUNT, and with columns of joins and set operations.
 
     >>> from pytest_queryeval.features.strength.sql.source_tables import read_tables
     >>> tables = read_tables("CREATE TABLE singer (name TEXT, age INT)", "sqlite")
@@ -134,9 +136,10 @@ def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
 
 
 def _operands(sides: Sequence[exp.Expr], constants: Iterable[str | int | float]) -> Iterator[int | float]:
-    """Yield numbers at which a comparison of a sum, an average or a difference with one of the constants changes.
+    """Yield numbers for columns in a sum, an average or a difference that is compared with one of the constants.
 
-    They are two numbers that add up to the constant, two above it, and two that are about the constant apart.
+    For a SUM, two numbers add up to the constant; for an AVG, the numbers are twice and three times the constant; for
+    `+` and `-`, they are 0 and twice the constant. Texts and other comparisons yield nothing.
 
     >>> from sqlglot import parse_one
     >>> conditions = map(parse_one, ("sum(age) > 100", "avg(age) > 100", "budget = year + 4"))
@@ -164,7 +167,7 @@ def _selected(node: exp.Expr) -> Iterable[exp.Expr]:
 
 
 def _constants(node: exp.Expr) -> Iterator[str | int | float]:
-    """Yield the numbers and texts in an expression, without those of nested queries."""
+    """Yield the numbers and texts in an expression, without constants of nested queries."""
     for literal in node.walk(prune=lambda inner: isinstance(inner, exp.Query) and inner is not node):
         if not isinstance(literal, exp.Literal):
             continue
@@ -307,7 +310,10 @@ def key_values(declared: str, first: int = 1) -> Sequence[Cell]:
 
 @lru_cache(maxsize=8_192, typed=True)
 def coerce_value(value: Cell, declared: str, *, is_strict: bool) -> Sequence[Cell]:
-    """Return a list of the value as a column of the declared type stores it; empty if the column refuses the value.
+    """Return a list with the value as a column of the declared type stores it.
+
+    Empty if the column refuses the value. Text becomes a number in numeric columns, and a date or time in columns of
+    times. With `is_strict`, columns of unknown types refuse texts.
 
     >>> coerce_value("31", "INTEGER", is_strict=True), coerce_value(31, "TEXT", is_strict=True)
     ([31], ['31'])

@@ -64,13 +64,12 @@ RULES: dict[str, Callable[[Block, Tables], Block | None]] = {
 def prove(gold: str, predicted: str, dialect: str, tables: Tables, policy: Policy) -> tuple[str, ...]:
     """Return the rules that prove that two queries have the same answer on all data that satisfy the constraints.
 
-    The result contains their names in the order of first use. It is empty without a proof; no error is raised.
+    The result contains their names in the order of first use. Without a proof the result is empty; no error is raised.
 
     Every proof contains the rule `aliases`: names of tables and columns, and the order of operands, conditions and
     inner joins, do not matter (Elmasri and Navathe, Fundamentals of Database Systems). `order-without-effect` leaves
-    out an ORDER BY that the policy does not compare. By `finer-order`, the predicted query may order rows further that
-    tie in gold. By `nested-distinct`, it does not matter how often a row occurs in a query of IN, EXISTS or a set
-    operation.
+    out an ORDER BY that the policy does not compare. By `finer-order`, the predicted query may add sort keys after
+    gold's. By `nested-distinct`, it does not matter how often a row occurs in a query of IN, EXISTS or a set operation.
     """
     if policy.row_order == "strict":
         return ()
@@ -227,7 +226,11 @@ class _Normalizer:
         return all(term in keys or facts.is_determined(term, keys) for term in block.select)
 
     def _require_determined(self, block: Block) -> None:
-        """Raise `UnprovableError` if a value depends on the order in which the engine reads rows."""
+        """Raise `UnprovableError` if a value depends on the order in which the engine reads rows.
+
+        Such values are bare columns next to aggregates, sort keys outside of DISTINCT rows, and one of several equal
+        values that look different.
+        """
         facts = Facts(block, self._tables)
         if block.has_aggregates:
             keys = [name_of(key) for key in block.group or () if key[0] == "column"]
@@ -276,7 +279,7 @@ def _representation_sensitive_parts(term: Term, block: Block) -> Iterator[Term]:
 
 
 def _chosen_from(query: Query) -> Iterator[Block]:
-    """Yield the SELECTs of a query; those in a set operation that removes equal rows have DISTINCT."""
+    """Yield the SELECTs of a query; a SELECT in a set operation that removes equal rows has DISTINCT."""
     if isinstance(query, Block):
         yield query
         return
@@ -441,7 +444,7 @@ class _Renderer:
 
 
 def _same_operands(term: Term, operator: str) -> Iterator[Term]:
-    """Yield the operands that an operator joins, those of nested terms with the same operator included."""
+    """Yield the operands that an operator joins, including the operands of nested terms with the same operator."""
     if term[0] != operator:
         yield term
     else:

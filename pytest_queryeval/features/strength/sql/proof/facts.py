@@ -54,7 +54,7 @@ class Facts:
             yield from filter(not_null.issuperset, table.keys)
 
     def closure(self, columns: Iterable[Column]) -> set[Column]:
-        """Return all columns whose values follow from those of `columns`, by equalities, constants and keys."""
+        """Return all columns whose values follow from the values of `columns`, by equalities, constants and keys."""
         determined, size = {*self._constants, *columns}, -1
         while len(determined) != size:
             size = len(determined)
@@ -89,7 +89,7 @@ class Facts:
     def references(
         self, alias: str, referred: str, equated: AbstractSet[tuple[Column, Column]]
     ) -> Iterator[Sequence[tuple[Column, Column]]]:
-        """Yield the foreign keys from one table to another as pairs of columns, if all pairs are in `equated`."""
+        """Yield the foreign keys from one table to another, as pairs of columns, if all pairs are in `equated`."""
         table, target = self._tables.get(alias), self._tables.get(referred)
         for key in table.foreign_keys if table is not None else ():
             if target is not None and key.table == target.name.lower() and len(key.columns) == len(key.referred):

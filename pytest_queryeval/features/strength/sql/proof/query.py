@@ -40,7 +40,7 @@ _CONSTANTS = {"integer": "number", "real": "number", "numeric": "number", "text"
 
 
 class UnprovableError(Exception):
-    """Raised if a query contains something that no rule understands."""
+    """Raised if a query contains a part that no rule understands."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -90,12 +90,12 @@ class Block:
 
     @property
     def results(self) -> Iterator[Term]:
-        """The expressions that are computed from rows after grouping: those of SELECT, HAVING and ORDER BY."""
+        """The expressions of SELECT, HAVING and ORDER BY, which are computed after grouping."""
         yield from (*self.select, *self.having, *(key for key, _ in self.order))
 
     @property
     def terms(self) -> Iterator[Term]:
-        """All expressions of the SELECT, without those of nested queries."""
+        """All expressions of the SELECT, without expressions of nested queries."""
         yield from (*self.where, *self.results, *(self.group or ()))
         yield from (condition for join in self.outer_joins for condition in join.conditions)
 
@@ -149,9 +149,9 @@ def only_joins(query: Query) -> TypeGuard[Block]:
 
 
 def without_columns(query: Query) -> Query:
-    """Return a query for EXISTS: one without columns that has a row exactly if the given query has one.
+    """Return a query without columns, DISTINCT and ORDER BY for EXISTS: it has a row exactly if the given one has.
 
-    Queries that do more than join and filter rows are returned as they are.
+    A query that does more than join and filter rows is returned as it is.
     """
     return replace(query, select=(), names=(), is_distinct=False, order=()) if only_joins(query) else query
 
@@ -162,7 +162,7 @@ def operands(term: Term) -> Iterator[Term]:
 
 
 def nodes(term: Term, *, are_nested: bool = False) -> Iterator[Term]:
-    """Yield an expression and all expressions within it; with `are_nested`, also those of nested queries."""
+    """Yield an expression and all expressions within it; with `are_nested`, also expressions of nested queries."""
     yield term
     for part in term[1:]:
         if isinstance(part, tuple):
@@ -172,7 +172,7 @@ def nodes(term: Term, *, are_nested: bool = False) -> Iterator[Term]:
 
 
 def nodes_of(query: Query) -> Iterator[Term]:
-    """Yield the expressions of a query and all expressions within them, including those of nested queries."""
+    """Yield the expressions of a query and all expressions within them, including nested queries."""
     if isinstance(query, SetOperation):
         yield from nodes_of(query.left)
         yield from nodes_of(query.right)
@@ -191,7 +191,7 @@ def columns_of(part: Term | Query) -> set[Column]:
 
 
 def aggregates_in(*terms: Term) -> list[Term]:
-    """Return the aggregates in expressions, without those of nested queries."""
+    """Return the aggregates in expressions, without aggregates of nested queries."""
     return [node for term in terms for node in nodes(term) if node[0] in AGGREGATES]
 
 
@@ -214,7 +214,10 @@ def rewritten(
 
 
 def bare_columns(term: Term, keys: Sequence[Term]) -> Iterator[Column]:
-    """Yield the columns of an expression outside of aggregates and of GROUP BY `keys`, with those of nested queries."""
+    """Yield the columns of an expression outside of aggregates and of GROUP BY `keys`.
+
+    All columns of nested queries.
+    """
     if term in keys or term[0] in AGGREGATES:
         return
     if term[0] == "column":

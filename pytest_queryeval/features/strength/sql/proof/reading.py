@@ -96,7 +96,10 @@ class _Reader:
         self._aliases: dict[tuple[int, str], str] = {}  # by the id of the names of a SELECT, and the alias there
 
     def query(self, node: exp.Expr) -> Query:
-        """Return a query in the form for proofs; the node may be a query in parentheses."""
+        """Return a SELECT or a set operation, also in parentheses, in the form for proofs.
+
+        Raise `UnprovableError` for other nodes, and for nested set operations of different types.
+        """
         if isinstance(node, exp.Subquery):
             _require_only(node, "this", "alias")
             return self.query(node.this)
@@ -196,7 +199,10 @@ class _Reader:
         return node.name.lower()
 
     def _check_table(self, node: exp.Table) -> None:
-        """Raise `UnprovableError` for an unknown table, or if equal names or values in the table may differ."""
+        """Raise `UnprovableError` for an unknown table, or if equal names or values in the table may differ.
+
+        Causes are collations, columns that differ in case, columns called `true` or `false`, and lists or structs.
+        """
         name = node.name.lower()
         if name not in self._tables:
             raise UnprovableError("an unknown table")
@@ -213,7 +219,10 @@ class _Reader:
             raise UnprovableError("a list, which + joins to another, or a part of which is named like a column")
 
     def _selected_terms(self, select: exp.Select, names: Names) -> Iterator[tuple[Term, str]]:
-        """Yield the selected expressions with names, `*` as its columns; a name that engines choose is empty."""
+        """Yield each selected expression with its name, which is empty if engines choose it.
+
+        `*` yields its columns. Raise `UnprovableError` for a `*` whose columns are unknown.
+        """
         for item in select.expressions:
             if not item.is_star or isinstance(item.unalias(), exp.Count):
                 is_named = isinstance(item, exp.Alias | exp.Column)
@@ -230,7 +239,10 @@ class _Reader:
                     yield from ((self._column_term(names, alias, name), name) for name in source.columns)
 
     def _key_term(self, node: exp.Expr, select: exp.Select, items: list[tuple[Term, str]]) -> Term:
-        """Return the expression of a key of GROUP BY or ORDER BY, also if the key is an alias or a position."""
+        """Return the expression of a key of GROUP BY or ORDER BY, also if the key is an alias or a position.
+
+        Raise `UnprovableError` for other constants, and for a name of both a column and another expression.
+        """
         node = node.unnest()
         if isinstance(node, exp.Literal):
             if node.is_string or not node.name.isdecimal() or not 0 < int(node.name) <= len(items):
@@ -438,7 +450,11 @@ def _row_number(clause: exp.Expr | None) -> int | None:
 
 
 def require_one_meaning(tree: exp.Expr, text: str, dialect: str) -> None:
-    """Raise `UnprovableError` if an engine may read a query differently from the tree that the parser made of it."""
+    """Raise `UnprovableError` if an engine may read a query differently from the tree that the parser made of it.
+
+    This concerns ambiguous types, repeated names in WITH, `true` and `false` as names, tokens that the parser drops,
+    and comparisons or `||` next to other operators without parentheses.
+    """
     if tree.find(exp.Cast) and _AMBIGUOUS_TYPES.search(text):
         raise UnprovableError("a type that the parser takes for another one")
     common_names = [common.alias.lower() for common in tree.find_all(exp.CTE)]

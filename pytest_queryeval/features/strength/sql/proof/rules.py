@@ -207,7 +207,7 @@ def outer_joins(block: Block, tables: Tables) -> Block | None:
 
 
 def _always_matches(block: Block, join: OuterJoin, facts: Facts) -> bool:
-    """Return whether each row has a match in a LEFT JOIN, by a foreign key that is never NULL."""
+    """Return whether a LEFT JOIN only equates a foreign key that is never NULL, so that each row has a match."""
     pairs = set[tuple[Column, Column]]()
     for condition in join.conditions:
         if condition[0] != "eq" or not (condition[1][0] == condition[2][0] == "column"):
@@ -242,8 +242,8 @@ def _excludes_one_row(condition: Term) -> bool:
 def unused_outer_joins(block: Block, tables: Tables) -> Block | None:
     """Leave out a LEFT JOIN.
 
-    Condition: its table is not used elsewhere. In addition, the conditions equate a key of the table with other columns
-    or constants, so that each row has at most one match, or duplicates of rows do not matter [3], [4].
+    Condition: its table is not used elsewhere, and one of these holds. The conditions equate a key of the table with
+    other columns or constants, so that each row has at most one match; or duplicates of rows do not matter [3], [4].
     """
     for join in block.outer_joins:
         remaining = block.without(join.alias)
@@ -304,8 +304,9 @@ def in_as_exists(block: Block, tables: Tables) -> Block | None:
 def exists_as_join(block: Block, tables: Tables) -> Block | None:
     """Write a join for EXISTS.
 
-    Condition: EXISTS is a condition of WHERE, and the nested query only joins and filters rows. In addition, each row
-    has at most one match, by a key that is equated with columns outside, or duplicates of rows do not matter [2], [5].
+    Condition: EXISTS is a condition of WHERE, the nested query only joins and filters rows, and one of these holds. A
+    key is equated with columns outside, so that each row has at most one match; or duplicates of rows do not matter
+    [2], [5].
     """
     for place, condition in enumerate(block.where):
         if condition[0] != "exists" or not _only_inner_joins(condition[1]) or block.outer_joins:
@@ -321,8 +322,8 @@ def exists_as_join(block: Block, tables: Tables) -> Block | None:
 def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
     """Leave out a joined table, and use the columns that refer to its key in place of that key.
 
-    Condition: a foreign key is equated with all columns of the key that it refers to, so that each row with a foreign
-    key that is not NULL has exactly one match; no other column of the table is used [2], [3].
+    Condition: a foreign key is equated with all columns of the key that it refers to, and no other column of the table
+    is used. So each row with a foreign key that is not NULL has exactly one match [2], [3].
     """
     facts = Facts(block, tables)
     for alias in sorted(block.inner_tables):
