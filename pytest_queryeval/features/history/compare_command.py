@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> Result:
     """Compare reports, write the comparison to the targets, and return it as lines and JSON.
 
     The exit status is 0 even if reports differ, and 1 if a target could not be written. Raise `ReportError` for a
-    report that cannot be used, and for a target of another format or that is one of the reports.
+    report that cannot be used. Also raise it for a target of another format, or that is one of the reports.
     """
     targets: Sequence[Path] = arguments.output
     paths = [arguments.base, *arguments.others]
@@ -173,7 +173,11 @@ def _reports_by_name(path_reports: Sequence[tuple[Path, Report]], given_names: M
 
 
 def comparison_page(board: Leaderboard, reports: Mapping[str, Report]) -> bytes:
-    """Return the HTML of a comparison; untrusted text is escaped, or packed in base64."""
+    """Return the HTML page of a comparison, with the differing cases of `reports`.
+
+    Untrusted text is escaped, or packed in base64. Queries and answers of later cases are left out if they are too
+    large.
+    """
     ranked = {system["name"]: system for system in board["systems"] if system["score"]}
     scores = [score for system in board["systems"] if (score := system["score"])]
     changes = [change for system in board["systems"] if (change := system["difference"])]
@@ -259,7 +263,7 @@ def _packed(
 
 
 def _case_details(cases: Sequence[CaseReport]) -> dict[str, object]:
-    """Return what the page of a case shows, by one report of the case for each system."""
+    """Return what the page of a case shows; `cases` contains the case as each system reports it."""
     return {
         **including(details(cases[0]), ("question", "evidence", "gold")),
         "systems": [

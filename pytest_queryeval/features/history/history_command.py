@@ -85,8 +85,8 @@ def run(arguments: argparse.Namespace) -> Result:
     """Read reports one at a time, write their history to the targets, and return it as lines and JSON.
 
     The exit status is 0 even if results became worse, and 1 if a target could not be written. Files that cannot be used
-    are named and skipped. Raise `ReportError` for a path that does not exist, without any report, if no report has the
-    metric, and for a target of another format or that is one of the reports.
+    are named and skipped. Raise `ReportError` for a path that does not exist, if there is no report, and if none has
+    the metric. Also raise it for a target of another format, or that is one of the reports.
     """
     targets: Sequence[Path] = arguments.output
     check_targets(targets, FORMATS, "history")
@@ -212,7 +212,10 @@ def history_page(history: History) -> bytes:
 
 
 def _trends(history: History) -> Iterator[Trend]:
-    """Yield a trend for the metric of the history, for the other metrics, and for measures such as seconds."""
+    """Yield a trend for the metric of the history, for the other metrics, and for measures such as seconds.
+
+    A trend has points with intervals, in stretches of consecutive runs that have the metric, and a summary in words.
+    """
     runs = history["runs"]
     figures = [{**run["measures"], **run["metrics"]} for run in runs]
     metrics = dict.fromkeys((history["metric"], *(name for run in runs for name in run["metrics"])))
@@ -347,7 +350,10 @@ def _run_name(run: PastRun) -> Sentence:
 
 
 def runs_table(history: History) -> Table:
-    """Return a table of the runs, the oldest first; `NOTE` explains the columns."""
+    """Return a table of the runs, the oldest first; `NOTE` explains the columns.
+
+    A row has the mean of the history's metric, the change since the run before with its p, flips, and missed gates.
+    """
     rows = []
     for run in history["runs"]:
         mean, step = run["metrics"].get(history["metric"]), run["step"]

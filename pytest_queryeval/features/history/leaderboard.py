@@ -93,7 +93,7 @@ class GroupMeans(TypedDict):
 
 
 class Differing(TypedDict):
-    """The node ids of cases that differ from the first report to the last, of those that all reports have."""
+    """The node ids of cases that all reports have and that differ from the first report to the last."""
 
     first: str
     """The name of the first report."""

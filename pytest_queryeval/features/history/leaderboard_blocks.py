@@ -120,7 +120,10 @@ def leaderboard_blocks(board: Leaderboard) -> Iterator[Block]:
 
 
 def finding(board: Leaderboard) -> Sentence:
-    """Return a sentence that says which system is best, and which others may be as good."""
+    """Return a sentence that says which system is best, and which others may be as good.
+
+    A system may be as good if its p is above ALPHA. Systems with the same best mean are level.
+    """
     ranked = [system for system in board["systems"] if system["score"] is not None]
     if not ranked:
         return ("no system has a score of ", Untrusted(board["metric"]))
@@ -277,7 +280,7 @@ def other_metrics(systems: Sequence[System]) -> Iterator[Block]:
 
 
 def sides(board: Leaderboard) -> Sentence:
-    """Return how many cases changed sides from the first report to the last, or only their score."""
+    """Return a sentence on how many cases changed sides from the first report to the last, or only their score."""
     differing = board["differing"]
     ends = ("from ", Untrusted(differing["first"]), " to ", Untrusted(differing["last"]), ": ")
     if "baseline" in board:

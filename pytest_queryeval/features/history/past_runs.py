@@ -94,7 +94,7 @@ class Fall(TypedDict):
     p: float
     """The p value of the one-sided paired test of the last run against the run `best`.
 
-    It is multiplied by the number of runs that the last one was compared with.
+    The p value is multiplied by the number of runs that the last run was compared with.
     """
 
 
@@ -127,7 +127,7 @@ class History(TypedDict):
     runs: list[PastRun]
     """The runs, the oldest first."""
     repeated: list[str]
-    """The paths of reports that equal an earlier one."""
+    """The paths of reports with the content of an earlier report."""
     fall: Fall | None
     missed_gates: list[MissedGate]
     flipped: int
@@ -142,7 +142,8 @@ class History(TypedDict):
 def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> History:
     """Return the history of runs from their paths and reports; only one report at a time is kept in memory.
 
-    Reports with equal content count once. Raise `ReportError` if there are runs and none has a score of the metric.
+    Runs are sorted by time. A report with the content of another one is only listed in `repeated`. Raise `ReportError`
+    if there are runs and none has a score of the metric.
     """
     runs_by_content: dict[bytes, PastRun] = {}
     repeated: list[str] = []
@@ -189,7 +190,10 @@ def history(reports: Iterable[tuple[str, Report]], metric: str = PASS_RATE) -> H
 
 
 def _reduced(path: str, report: Report) -> tuple[bytes, PastRun, set[str]]:
-    """Return a report reduced to what comparisons need, compressed; the run; and metrics of which less is better."""
+    """Return the content of a report as bytes, the facts of its run, and the metrics of which less is better.
+
+    The content is compressed JSON of all that comparisons with other runs need.
+    """
     run_members = {
         name: value for name, value in report.items() if name in RunResults.__annotations__ and name != "baseline"
     }
@@ -244,11 +248,11 @@ def _run_change(before: RunResults, after: RunResults, metric: str) -> RunChange
 
 
 def _fall(columns: Columns, whole_runs: Sequence[int], better: Better) -> Fall | None:
-    """Return since when a metric is worse than in an earlier run; None if it is not worse in the last of `whole_runs`.
+    """Return since when a metric is worse than in an earlier run.
 
-    The last run is compared with every earlier run. The least p decides, multiplied by the number of comparisons,
-    because by chance alone one of many earlier runs is better. Then each run between these two is compared with the
-    better one.
+    None if it is not worse in the last of `whole_runs`. The last run is compared with every earlier run. The least p
+    decides, multiplied by the number of comparisons, because by chance alone one of many earlier runs is better. Then
+    each run between these two is compared with the better run.
     """
     scored = [number for number in whole_runs if any(score is not None for score in columns[number])] if columns else []
     if len(scored) < 2:
@@ -287,7 +291,10 @@ def _fall(columns: Columns, whole_runs: Sequence[int], better: Better) -> Fall |
 
 
 def _missed_gates(runs: Sequence[PastRun]) -> list[MissedGate]:
-    """Return the gates of the last run that were missed at their last evaluation, and since which run."""
+    """Return the gates of the last run that were missed at their last evaluation, and since which run.
+
+    A gate is followed back through the runs until the last run that met it.
+    """
     evaluated = grouped(
         (gate_identity(gate), (number, gate))
         for number, run in enumerate(runs)

@@ -60,7 +60,7 @@ class Acceptance:
 
     @property
     def decision(self) -> ReviewDecision:
-        """The decision to append with the answer: the current one if it is `wrong` or `ambiguous`, else `right`."""
+        """The decision to append with the answer: the current one if `wrong` or `ambiguous`, else `right`."""
         review = self.case.review
         return review.decision if review is not None and review.decision in ("wrong", "ambiguous") else "right"
 
@@ -128,7 +128,11 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _acceptance(reported: CaseReport, suites: Callable[[Path], Suite], reviewer: str) -> Acceptance:
-    """Return the answer of a reported case with its review file; raise `QueryEvalError` if it cannot be accepted."""
+    """Return the answer of a reported case with its review file, after checking that it can be accepted.
+
+    Raise `QueryEvalError` if the prediction is missing, failed or not whole; if the case has changed, has no gold or
+    several trials; and if the query is a gold already or was accepted before.
+    """
     predicted = reported["predicted"]
     if predicted is None:
         raise ReportError(f"the report has no prediction ({reported['outcome']})")
@@ -180,7 +184,10 @@ def _whole_query(predicted: PredictedReport, case: Case) -> str:
 
 
 def _last_decision(case: Case, name: CaseKey, reviews: Reviews, reviewer: str) -> GoldDecision | None:
-    """Return a reviewer's last decision on the current golds of a case; None without one, or if it is `unsure`."""
+    """Return a reviewer's last decision on the current golds of a case.
+
+    None if there is none, or if it is `unsure`.
+    """
     digest = gold_digest(case.without_review)
     for decision in reversed(reviews.of_case(name, digest)):
         if decision.reviewer == reviewer and decision.digest in (None, digest):
@@ -209,7 +216,7 @@ def _check_unchanged(case: Case, reported: CaseReport) -> None:
 def _line_to_append(acceptance: Acceptance, reviews: Reviews, reviewer: str) -> dict[str, JsonValue]:
     """Return the line to append.
 
-    It repeats the answers of the reviewer's last decision, because only the last decision counts.
+    The line repeats the answers of the reviewer's last decision, because only the last decision counts.
     """
     last = _last_decision(acceptance.case, acceptance.name, reviews, reviewer)
     earlier = {} if last is None else json_mapping(last.line)

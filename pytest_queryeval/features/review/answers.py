@@ -66,7 +66,7 @@ class System:
     name: str
     answers: Mapping[str, SystemAnswer]
     changed: Sequence[str]
-    """The node ids of cases that ask something else since the report."""
+    """The node ids of cases whose question or evidence has changed since the report."""
 
 
 def read_systems(paths: Sequence[Path], cases: Mapping[str, Case]) -> list[System]:
@@ -146,7 +146,7 @@ class AnswerGroup:
     execution: Execution
     """The execution of the first query with this answer; ABSTAINED if the systems abstain."""
     case: Case
-    """The case whose comparison decides which further answers are equal to this one."""
+    """The case whose comparison decides which other answers equal `execution`."""
     is_gold: bool = False
     systems: list[str] = field(default_factory=list)
     queries: list[str] = field(default_factory=list)
@@ -167,7 +167,11 @@ class AnswerGroup:
             self.execution = replace(self.execution, answer=None)
 
     def add(self, system: str, execution: Execution, session: Session) -> bool:
-        """Add a system if its answer is equal to that of the group, and return whether it was added."""
+        """Add a system if its answer is equal to that of the group, and return whether it was added.
+
+        Equal answers reach the default thresholds of the kind. A system whose answer is only equal by a choice among
+        tied rows is also in `tied_systems`.
+        """
         tied = False
         if execution is not self.execution:
             if execution.answer is None or self.execution.answer is None:
@@ -237,7 +241,7 @@ def _orders(plan: OrderPlan | None) -> bool:
 def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Cause | None:
     """Return the fewest edits of gold's query after which it gives the answer of a group; None if none are found.
 
-    They are found like the cause of a wrong answer, with the group's query as gold and gold's query as the prediction.
+    The search is that for the cause of a wrong answer, with a query of the group as gold and gold as the prediction.
     """
     settings, kind = group.case.settings, KINDS[group.case.settings.kind]
     if gold.case.settings.gold_source is not None:  # whose queries are in another dialect
@@ -306,7 +310,10 @@ def _differing_words(text: str, other_text: str) -> int:
 
 
 def difference_kind(gold: AnswerGroup, group: AnswerGroup) -> DifferenceKind | None:
-    """Return the only kind of difference between two answers; None if there are several kinds or another one."""
+    """Return the only kind of difference between two answers; None if there are several or other differences.
+
+    Answers that are no tables have None. "no rows" is the kind if only gold has rows.
+    """
     answer, other_answer = gold.execution.answer, group.execution.answer
     if not isinstance(answer, Table) or not isinstance(other_answer, Table):
         return None

@@ -109,7 +109,10 @@ def read_decisions(path: Path) -> Iterator[GoldDecision]:
 
 
 def read_decision(line: Node) -> GoldDecision:
-    """Return the decision in a line; raise `CaseError` for an invalid line."""
+    """Return the decision in a line, whose suite is relative to the review file.
+
+    Raise `CaseError` for an invalid line.
+    """
     values = known_entries(line, _READERS)
     if missing_keys := [name for name in REQUIRED if name not in values]:
         raise line.problem(f"a decision needs {', '.join(f'`{name}`' for name in missing_keys)}")
@@ -265,8 +268,8 @@ def git_user() -> str:
 def gold_digest(case: Case) -> str:
     """Return `sha256:` and the hexadecimal SHA-256 digest of a case's question, evidence and golds.
 
-    They are an object in canonical JSON: sorted keys, no blanks, UTF-8. How a suite writes them does not matter: texts
-    have no blanks around them and only line feeds, and a file counts by its content.
+    The content is an object in canonical JSON: sorted keys, no blanks, UTF-8. How a suite writes texts does not matter:
+    they have no blanks around them and only line feeds, and a file counts by its content.
     """
     content: JsonValue = {
         "question": _normalized_text(case.question),

@@ -98,10 +98,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Result:
-    """Return everything about a case, which is run unless a report is given.
+    """Return everything about a case, as lines and as JSON; without a report, the case is run.
 
-    The exit status is 1 if the case failed, missed a threshold, or ended in an error. Raise `ReportError` for an
-    unknown case, and `SuiteError` for a suite that cannot be read.
+    With `--query`, the case is run with this query as its prediction. If the prediction is right, a counterexample is
+    searched for, and written to `--save`. The exit status is 1 if the case failed, missed a threshold, or ended in an
+    error. Raise `ReportError` for an unknown case, and `SuiteError` for a suite that cannot be read.
     """
     reported: CaseReport | None = None
     if (report := arguments.report or arguments.report_option) is not None:
@@ -199,9 +200,10 @@ def _counterexample(reported: CaseReport, case: Case | None) -> CounterexampleRe
 def _counterexample_lines(
     counterexample: CounterexampleReport | None, case: Case | None, file: Path | None
 ) -> Iterator[str]:
-    """Write the counterexample to `file` unless that is None, and yield its lines and how to use it as a variant.
+    """Yield the lines of a counterexample, and how to use it as a variant of the source.
 
-    Raise `QueryEvalError` for a file that already exists or cannot be written.
+    Unless `file` is None, the counterexample is written to it. Raise `QueryEvalError` if the file exists or cannot be
+    written.
     """
     if counterexample is None or case is None or case.settings.source is None:
         if file is not None:
@@ -252,7 +254,10 @@ def _path_and_id(name: str) -> tuple[Path, str]:
 
 
 def _settings(levels: CaseLevels) -> Iterator[Setting]:
-    """Yield the settings that apply to a case; each entry of a merged key is a setting of its own."""
+    """Yield the settings that apply to a case; each entry of a merged key is a setting of its own.
+
+    Keys in HIDDEN are left out, sources are shown by name, and defaults of important keys are added.
+    """
     settings: dict[str, Setting] = {}
     case = levels.case
     for level in levels.all:
@@ -346,7 +351,7 @@ def explanation_lines(case: CaseReport, width: int) -> Iterator[str]:
 def _part_lines(
     part: StoryQuery | StoryCause | StoryChallenge | Differences | Notes | Scores | Trials, width: int
 ) -> Iterator[str]:
-    """Yield the title of a part of the story, and its lines."""
+    """Yield the title of a part of the story, then its lines: queries behind a margin, and tables within `width`."""
     match part:
         case StoryQuery(name=name, origin=origin):
             yield one_line(f"{name}{origin and f', {origin}'}")

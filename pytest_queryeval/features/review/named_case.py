@@ -19,7 +19,7 @@ MAX_LISTED = 5
 
 
 def find_reported(report: Report, name: str) -> CaseReport:
-    """Return the case of a report with this node id or id; raise `ReportError` unless there is exactly one."""
+    """Return the case of a report with this node id or id; raise `ReportError` unless exactly one case has it."""
     nodeids = [case["nodeid"] for case in report["cases"]]
     return report["cases"][nodeids.index(match_nodeid(nodeids, name))]
 
@@ -36,7 +36,10 @@ def read_reported(path: Path, name: str) -> CaseReport:
 
 
 def match_nodeid(nodeids: Sequence[str], name: str) -> str:
-    """Return the node id that is `name`, or whose id is `name`; raise `ReportError` unless there is exactly one."""
+    """Return the node id that equals `name`, else the only one whose id equals it.
+
+    Raise `ReportError`, which suggests names, if there is none or there are several.
+    """
     if name in nodeids:
         return name
     matches = [nodeid for nodeid in nodeids if nodeid.partition("::")[2] == name]

@@ -152,7 +152,7 @@ EvidenceWithSigns: TypeAlias = tuple[Mapping[str, float], Evidence]
 
 
 def rank_cases(cases: Iterable[RankedCase]) -> list[RankedCase]:
-    """Return the cases with evidence before those without, sorted by doubt, the greatest first.
+    """Return the cases sorted by doubt, the greatest first; cases without evidence are last.
 
     Cases with the same doubt keep their order.
     """
@@ -227,7 +227,10 @@ def _evidence_of_golds(golds: Sequence[AnswerGroup], systems: int) -> Iterator[E
 def _evidence_of_systems(
     gold: AnswerGroup, other_answers: Sequence[AnswerGroup], systems: int, session: Session
 ) -> Iterator[EvidenceWithSigns]:
-    """Yield the evidence against gold in other answers, the most common first; `systems` counts all systems."""
+    """Yield the evidence against gold in the most common other answer; `systems` counts all systems.
+
+    The first evidence says how many systems contradict gold; the second, if found, how the answers and queries differ.
+    """
     agreeing, *differing = (len(group.systems) for group in other_answers)
     cause, kind = smallest_edit(gold, other_answers[0], session), difference_kind(gold, other_answers[0])
     signs = {
@@ -434,10 +437,10 @@ def correlations(ranking: Iterable[RankedCase]) -> list[Correlation]:
 
 
 def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
-    """Return what reviewers decided on the cases of suites; raise `CaseError` or `SuiteError` for invalid review files.
+    """Return what reviewers decided on the cases of suites.
 
-    For each reviewer, the last decision on a case counts, except decisions that settle a conflict: their reviewers saw
-    those of others.
+    Raise `CaseError` or `SuiteError` for invalid review files. For each reviewer, the last decision on a case counts.
+    Decisions that settle a conflict do not count here, because their reviewers saw the decisions of others.
     """
     cases = settled = 0
     by_decision: Counter[DecisionWord] = Counter()
@@ -474,7 +477,10 @@ def review_summary(suites: Iterable[Suite]) -> ReviewSummary:
 
 
 def _agreement(reviewers: Sequence[str], decisions: Sequence[dict[CaseKey, DecisionWord]]) -> Agreement | None:
-    """Return how far two reviewers agree; None without a case that both decided on."""
+    """Return how far two reviewers agree on common cases; None without such a case.
+
+    Decisions `unsure` are left out. Cohen's kappa is None if all decisions are the same.
+    """
     first, second = decisions
     pairs = [(first[name], second[name]) for name in first if name in second]
     pairs = [pair for pair in pairs if "unsure" not in pair]

@@ -189,7 +189,7 @@ def _answers_by_system(nodeid: str, systems: Sequence[System]) -> dict[str, Syst
 def _within_bound(cases: Mapping[str, Case], systems: Sequence[System]) -> dict[str, Case]:
     """Return the cases to examine.
 
-    For each service these are at most MAX_LIVE_CASES, those that most systems answer wrongly.
+    For each service, these are at most MAX_LIVE_CASES cases, which most systems answer wrongly.
     """
     examined: Counter[tuple[str, str]] = Counter()
     left_out: set[str] = set()

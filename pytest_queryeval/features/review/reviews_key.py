@@ -61,7 +61,7 @@ class Reviews:
     def file_of(self, reviewer: str) -> Path:
         """Return the file to which a reviewer's decisions are appended; with a glob, each reviewer has a file.
 
-        Raise `CaseError` if the glob is not one `*` in the name of the file.
+        Raise `CaseError` for a glob that has other wildcards than a single `*` in the name of the file.
         """
         folder, name = os.path.split(self.pattern)
         if not glob.has_magic(self.pattern):
@@ -182,7 +182,10 @@ class Reviews:
         return sorted(decisions, key=_sort_key) if moved else decisions
 
     def orphaned_decisions(self, suite: Suite) -> Iterator[GoldDecision]:
-        """Yield the last decision on each case that is neither in the suite nor in an existing one, nor renamed."""
+        """Yield the last decision on each case that does not exist, in this suite or because its suite does not exist.
+
+        A decision on the golds of exactly one case is left out, because it applies to that case.
+        """
         ids = {case.id for case in suite.cases}
         for name, decisions in self.decisions.items():
             is_gone = name.id not in ids if name.suite == suite.path else name.suite in self.missing_suites
@@ -290,10 +293,11 @@ def disagree(decisions: Iterable[GoldDecision]) -> bool:
 
 
 def _with_decisions(case: Case, decisions: Sequence[GoldDecision], values: Values) -> Case:
-    """Return a case with decisions applied that agree with each other; `values` are the values of keys of its suite.
+    """Return a case with decisions applied that agree with each other.
 
-    `unsure` counts only if there is no other decision. Raise `CaseError` for an answer or a setting that the case
-    cannot have.
+    `values` are the values of keys of its suite. Answers become golds, or replace them if gold is `wrong`; without an
+    answer, such a case is withdrawn. `unanswerable` removes the golds, and `compare` changes the policy. `unsure`
+    counts only if there is no other decision. Raise `CaseError` for an answer or a setting that the case cannot have.
     """
     effective = [decision for decision in decisions if decision.decision != "unsure"]
     words = {decision.decision for decision in effective or decisions}

@@ -24,11 +24,12 @@ MAX_COMPARED = 500  # words that difflib compares with one
 
 
 def violations(selection: Selection, structure: Structure) -> tuple[str, ...]:
-    """Return a sentence for each dataset, dimension and code that the structure lacks, with the nearest known one.
+    """Return a sentence for each dataset, dimension and code that the structure lacks, with the nearest known id.
 
     A term without an id is looked up by its name. A name that differs from that of its id is reported too, unless only
     spaces differ, or the selection is given in codes. `A:B(9.0.0)` is any version of `A:B`. Time is not checked, nor
-    are codes of dimensions without a codelist. After MAX_SENTENCES sentences, one more says how many were left out.
+    are codes of dimensions without a codelist. After MAX_SENTENCES sentences, a last sentence says how many were left
+    out.
     """
     problems = _problems(selection, structure)
     sentences = tuple(
@@ -76,8 +77,8 @@ class Nearest:
     def to(self, word: str) -> str | None:
         """Return the known word that differs least; None if no word is near.
 
-        Near words differ in case, in two swapped neighbours, in one letter, or by one letter more or less. Otherwise,
-        the closest match of difflib among the words with the same first letters is returned.
+        Near words differ in case, in two swapped neighbours, in one letter, or by one letter more or less. If there are
+        none, the result is the closest match of difflib among the words with the same first letters.
         """
         folded_word = word.casefold()
         if len(folded_word) > MAX_WORD_CHARACTERS:

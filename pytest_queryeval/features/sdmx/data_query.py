@@ -155,8 +155,8 @@ def read_data_query(text: str, structure: Structure | None) -> Selection:
     """Return the selection of a data query; its terms have the names of their codes in the structure.
 
     Dimensions without codes in the query are left out, and time selects nothing. A filter `c[NAME]` is kept even if
-    NAME is not a dimension of the dataset. Raise `ValueError` with one sentence if the text is no data query, if there
-    is no structure, if the structure lacks the dataset, or if the key does not fit the dimensions.
+    NAME is not a dimension of the dataset. Raise `ValueError` with one sentence if the text is no data query or there
+    is no structure. Also raise it if the structure lacks the dataset, or the key does not fit the dimensions.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"a data query has {len(text):,} characters, more than {MAX_CHARACTERS:,}")

@@ -201,9 +201,9 @@ def difference(gold: Selection, predicted: Selection, *, limit: int) -> Differen
 
 
 def difference_cause(gold: Selection, predicted: Selection) -> Cause | None:
-    """Return the first MAX_EDITS differences as a cause, datasets first, then missing and extra dimensions, then codes.
+    """Return the first MAX_EDITS differences of two selections as a cause; None if there is no difference.
 
-    None if there is no difference.
+    Wrong datasets come first, then missing and extra dimensions, then wrong codes.
     """
     rename, gold_ids = rename_as_in_gold(gold), dataset_ids(gold)
     predicted_ids = list(dict.fromkeys(map(rename, dataset_ids(predicted))))

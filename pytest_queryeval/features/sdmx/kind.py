@@ -134,8 +134,8 @@ def read_selection(node: Node) -> Selection:
     """Return the selection in a list of `{dataset_id, dimensions: [{dimension_name, values: [{id, name}]}]}`.
 
     A mapping with the list under `indicator_selection` is accepted, whatever its other keys; an empty list selects
-    nothing. Ids and names are texts as the file has them, so that 007 stays `007`; null, blank and missing ones become
-    None. Raise `CaseError`, or `SuiteError` with several errors, at nodes of another form.
+    nothing. Ids and names are texts as the file has them, so that 007 stays `007`; null or blank texts become None.
+    Raise `CaseError`, or `SuiteError` with several errors, at nodes of another form.
     """
     if isinstance(node.value, dict):
         if "dataset_id" in node.value and WRAPPER_KEY not in node.value:

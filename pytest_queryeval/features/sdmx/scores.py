@@ -49,8 +49,8 @@ def dataset_ids(selection: Selection) -> tuple[str, ...]:
 def rename_as_in_gold(gold: Selection) -> Callable[[str], str]:
     """Return a function from a dataset id to the id that gold has for it, or to the same id if gold has none.
 
-    Gold's `A:B` stands for all its versions, such as `A:B(9.0.0)`, except those that gold names; an id of gold with a
-    version stands for that version only.
+    Gold's `A:B` stands for all its versions, such as `A:B(9.0.0)`, except versions that gold names; an id of gold with
+    a version stands for that version only.
     """
     gold_ids = set(dataset_ids(gold))
 
@@ -121,7 +121,10 @@ def collapse_spaces(name: str | None) -> str:
 
 
 def _with_names_of_gold(predicted: Sequence[Term], gold: Sequence[Term], by_id: bool) -> Iterator[Term]:
-    """Yield the terms of predicted with the names of gold instead of names from the structure."""
+    """Yield the terms of predicted with the names of gold instead of names from the structure.
+
+    Gold's name is that of the same id, or of a term without an id whose name differs only in spaces.
+    """
     names: Mapping[str | None, str] = {
         term.id: term.name for term in gold if term.id is not None and term.name is not None
     }
@@ -229,8 +232,8 @@ def match_dimensions(gold: Selection, predicted: Selection, *, by_dataset: bool 
 def macro_ratios(dimensions: Mapping[str, MatchedTerms], macro: Macro = "union") -> Ratios:
     """Return the mean precision over the dimensions, and the mean recall over the dimensions that gold has.
 
-    Precision is over all dimensions, or with `target` over those that gold has. If gold has none, recall is 1, and
-    precision is 0 if any is selected, else 1.
+    With `target`, precision is also over the dimensions that gold has. If gold has none, recall is 1, and precision is
+    0 if any is selected, else 1.
     """
     recalls = [recall for matched_terms in dimensions.values() if (recall := recall_of(matched_terms)) is not None]
     if not recalls:

@@ -288,7 +288,10 @@ def list_names(names: Sequence[str], limit: int, characters: int) -> str:
 
 
 def read_json_message(data: bytes) -> Message:
-    """Return the definitions in an SDMX-JSON structure message; raise `ValueError` for other content."""
+    """Return the definitions in an SDMX-JSON structure message; raise `ValueError` for other content.
+
+    External references are left out, and so are codelists that extend others.
+    """
     try:
         document = _JSON.read(data)
     except TooDeepError as error:

@@ -93,7 +93,11 @@ def _warn_of_unlisted_codes(files: tuple[tuple[Path, int], ...], place: Location
 
 @lru_cache(maxsize=16)
 def _structure(files: tuple[tuple[Path, int], ...]) -> Structure | str:
-    """Return the structure that the files define together, or the text of the problem; both are cached."""
+    """Return the structure that the files define together, or the text of the problem; both are cached.
+
+    `files` are paths with modification times, so that changed files are read again. A problem is a file that cannot be
+    read, a missing extra, or no data structure.
+    """
     messages = []
     for path, _ in files:
         try:
@@ -123,7 +127,10 @@ def is_json(data: bytes) -> bool:
 
 
 def read_message(data: bytes) -> Message:
-    """Return the definitions in a file's content; raise `ValueError` with the reason if it is no structure message."""
+    """Return the definitions in a structure message of SDMX-ML or SDMX-JSON.
+
+    Raise `ValueError` with the reason for other content. Codelists that extend others are left out.
+    """
     if is_json(data):
         return read_json_message(data.removeprefix(_BYTE_ORDER_MARK))
     document = _XmlScan(data)

@@ -38,7 +38,7 @@ class CaseStrength:
     killed: tuple[Mutant, ...] = ()
     """Mutants that fail, or whose answer differs from gold's, on the source or on one of its variants."""
     survivors: tuple[Mutant, ...] = ()
-    """Mutants that give gold's answer on the source and all variants, but may have another one on other data."""
+    """Mutants that give gold's answer on the source and all variants, but may not on other data."""
     equivalent: tuple[Mutant, ...] = ()
     """Mutants that give gold's answer on all data that satisfy the constraints of the source."""
     unreadable: str = ""

@@ -106,8 +106,8 @@ def bird_file(cases: Sequence[Exported]) -> PredictionFile:
 def _by_position(cases: Sequence[Exported]) -> tuple[list[Exported], list[str]]:
     """Return the cases in the order of positions, and the ids of missing positions.
 
-    If ids are positions that ascend from 0, a missing position gets a case without a query. Otherwise, as for BIRD's
-    mini-dev, the cases are returned as they are.
+    If ids are positions that ascend from 0, a missing position gets a case without a query. Other ids, such as those of
+    BIRD's mini-dev, are no positions; then the cases are returned as they are.
     """
     positions = [int(case.id) if re.fullmatch(r"[0-9]{1,6}", case.id) else -1 for case in cases]
     if positions[:1] != [0] or positions != sorted(set(positions)):

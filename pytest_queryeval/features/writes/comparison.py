@@ -1,4 +1,4 @@
-"""Whether gold and predicted lead to the same state, and where the states differ.
+"""Compares the states to which gold and predicted lead.
 
 Both start from one state. So the resulting states are equal if the rows that gold added and predicted removed are,
 together, the rows that predicted added and gold removed. Rows that neither changed need not be read. All of these rows
@@ -45,7 +45,7 @@ Nodes: TypeAlias = dict[ColumnName, dict[Cell, BlankNode]]
 
 
 class ChangedRow(NamedTuple):
-    """A row of one resulting state that the other may lack: it was added to one, or removed from the other."""
+    """A changed row that is in one of the resulting states: added there, or removed from the other state."""
 
     table: str
     """The name of its table, or the text of a changed definition."""
@@ -56,7 +56,7 @@ class ChangedRow(NamedTuple):
     cells: Mapping[str, Cell]
     """All cells by the names of columns in lower case."""
     compared: Mapping[str, Cell]
-    """The cells that count; those of generated keys are blank nodes."""
+    """The cells that count; generated keys are blank nodes."""
     key: tuple[tuple[str, Cell], ...]
     """The columns of its primary key, and their cells."""
 
@@ -130,7 +130,10 @@ class Comparison:
                 yield {**column, "column": f"{column['column']} of {table}"}
 
     def _row_change(self, pair: RowPair) -> RowChange:
-        """Return a pair of rows with the columns that identify them, and the columns in which they differ."""
+        """Return a pair of rows with the columns that identify them, and the columns in which they differ.
+
+        Cells are compared by the policy of their column; two generated keys never differ.
+        """
         gold, predicted, key = pair
 
         def differs(place: int, name: str) -> bool:
@@ -148,7 +151,10 @@ class Comparison:
         )
 
     def stable_part(self) -> Table:
-        """Return what gold changed and returned as one table, without cells that do not count."""
+        """Return what gold changed and returned as one table, without ignored cells, with nodes for generated keys.
+
+        Rows of changes begin with the table and whether the row was added; returned rows begin with two NULLs.
+        """
         nodes, returned = self._nodes(self._gold), self._with_nodes(self._gold)
         rows: list[Row] = [
             (row.name, is_added, *map(row.compared.get, self._names))
@@ -221,7 +227,10 @@ class Comparison:
         return sides["gold"], sides["predicted"]
 
     def _changed_rows(self, table: TableChange, nodes: Nodes) -> Iterator[tuple[bool, ChangedRow]]:
-        """Yield changed definitions and rows of a table, each with whether it was added."""
+        """Yield changed definitions and rows of a table, each with whether it was added.
+
+        In compared cells, ignored columns are left out, and generated keys of added rows are `nodes`.
+        """
         name = table.table.lower()
         for text, is_added in table.definitions():
             yield is_added, ChangedRow(text, text, "", {}, {}, ())
@@ -280,7 +289,10 @@ class Comparison:
         )
 
     def _returns_keys_of_the_same_rows(self, gold: Table, predicted: Table) -> bool:
-        """Return whether generated keys in equal returned rows belong to the same rows of both states."""
+        """Return whether generated keys in equal returned rows belong to the same rows of both states.
+
+        For this, states and returned rows are compared as one table in which nodes stand for the keys.
+        """
         alignment = table_pair(gold, predicted, self._policy).alignment if gold.rows else None
         if alignment is None or not any(isinstance(cell, BlankNode) for row in gold.rows for cell in row):
             return True
@@ -358,7 +370,10 @@ def _pairs_by_key(
 def _pairs_by_likeness(
     missing: Sequence[ChangedRow], extra: Sequence[ChangedRow], policy: Policy
 ) -> tuple[list[ChangedRow], list[ChangedRow], list[RowPair]]:
-    """Pair similar missing and extra rows of one table without a key; return the rest of both, and the pairs."""
+    """Pair similar missing and extra rows of one table without a key; return the rest of both, and the pairs.
+
+    The key of a pair is the columns by which the rows were found similar.
+    """
     pairs: list[RowPair] = []
     for table in dict.fromkeys(row.name for row in missing if row.cells and not row.key):
         sides = [[row for row in side if row.name == table and not row.key] for side in (missing, extra)]

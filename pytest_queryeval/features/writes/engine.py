@@ -88,7 +88,7 @@ class Transactions:
 
 
 def state_change(table: Table, query: str, dialect: str) -> StateChange:
-    """Return the answer in the single row that a driver sends: see `Transaction.answer` in `sandbox/writing.py`."""
+    """Return the `StateChange` in the row that a driver sends: see `Transaction.answer` in `sandbox/writing.py`."""
     row: tuple[Any, ...] = table.rows[0]
     returned, tables, *indexes = row
     fields_of = {name: fields for name, *fields in tables}
@@ -105,6 +105,8 @@ def state_change(table: Table, query: str, dialect: str) -> StateChange:
 
 def index_text(statement: str) -> str:
     r"""Return what a CREATE INDEX statement defines, whatever the index's name and however it is written.
+
+    The text is in lower case, without comments, quotes, ASC and default methods.
 
     >>> index_text('CREATE UNIQUE INDEX i ON t("A" ASC,b  COLLATE NOCASE) WHERE c=\'X\'')
     "unique index (a, b collate nocase) where c = 'X'"

@@ -102,7 +102,7 @@ class WriteGuard(Guard):
         self.missing = ""
 
     def check_statement(self) -> None:
-        """Raise `Refused` if the statement changes a table with the content of a virtual table, but not the latter."""
+        """Raise `Refused` if the statement changed a table with the content of a virtual table directly."""
         for name in self._statement_changes:
             owner = name.rpartition("_")[0]
             if self.kinds.get(name) == "shadow" and owner not in self._statement_changes:
@@ -193,7 +193,11 @@ class Driver(sqlite_child.Driver):
         return PREPARED
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the verdict on an error of `run`: refused statements are unsafe, missing tables are invalid."""
+        """Return the verdict on an error of `run`, and forget the action that the guard refused.
+
+        Refused statements are unsafe, and a name that only `before` has is invalid. Other errors are classified as for
+        queries that read.
+        """
         guard, text = self._write_guard, str(error)
         if isinstance(error, Refused) or UNSAFE.search(text):
             return "failure", "unsafe", f"{REFUSED}: {text}" if isinstance(error, Refused) else text

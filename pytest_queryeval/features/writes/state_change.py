@@ -41,7 +41,7 @@ class TableChange:
     key: tuple[str, ...] = ()
     """The columns of its primary key."""
     generated: tuple[str, ...] = ()
-    """The columns for which the database makes values where a statement has none."""
+    """The columns for which the database generates values if a statement has none."""
     references: tuple[Reference, ...] = ()
     added: Sequence[Row] = ()
     """Rows in the order of `after`."""

@@ -131,7 +131,7 @@ def _inserted_columns(node: exp.Insert, columns_of_table: Sequence[str] | None) 
 def _renamed_columns(
     node: exp.Alter, stated: set[ColumnName], columns_of: Mapping[str, Sequence[str]]
 ) -> Iterator[ColumnName]:
-    """Yield the new names of stated columns after ALTER TABLE renames their table or the column."""
+    """Yield the stated columns that an ALTER TABLE renames, or whose table it renames, by their new names."""
     name = _table_key(node.this, columns_of)
     for action in node.args.get("actions") or ():
         if isinstance(action, exp.AlterRename):

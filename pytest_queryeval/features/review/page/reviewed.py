@@ -109,7 +109,11 @@ class GoldReview(ReviewTask[GoldCase]):
         return {"choices": GOLD_CHOICES, "cases": cases}
 
     def case(self, place: int) -> JsonObject:
-        """Return the question, the schema, the golds, and the other answers with the systems that gave them."""
+        """Return the question, the schema, the golds, and the other answers with the systems that gave them.
+
+        An answer has an `item` to append unless golds run on another source. Systems that agree with gold are
+        `agreeing`.
+        """
         gold_case = self.at(place)
         ranked, case = gold_case.ranked, gold_case.case
         runs_as_gold = ranked.case.settings.gold_source is None  # else answers are by queries of another database
@@ -291,7 +295,10 @@ class AuditReview(ReviewTask[DrawnAnswer]):
         return {"predicted": predicted, "outcome": "", "message": ""}
 
     def line(self, place: int, decision: JsonObject) -> tuple[Path, JsonObject]:
-        """Return the audit file, and a judgement as an object for a line; raise `ReportError` for an unknown one."""
+        """Return the audit file, and a judgement as an object for a line.
+
+        Raise `ReportError` for an unknown judgement.
+        """
         answer, judgement = self.at(place), decision.get("decision")
         if judgement not in JUDGEMENTS:
             raise ReportError(f"a judgement is {', '.join(JUDGEMENTS)}")

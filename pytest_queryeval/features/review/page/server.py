@@ -102,7 +102,8 @@ class Guard:
 def application(review: ReviewTask[Any], page: str, *, token: str, port: int) -> Starlette:
     """Return the application that serves the HTML `page` and answers its requests from `review`.
 
-    `port` distinguishes the cookies of several servers.
+    At most MAX_QUERIES queries run at once; more are answered with status 503. `port` distinguishes the cookies of
+    several servers.
     """
 
     async def show_page(_: Request) -> Response:

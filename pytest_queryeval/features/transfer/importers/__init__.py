@@ -32,7 +32,7 @@ class ImportRequest:
     kind: str | None = None
     language: str = DEFAULT_LANGUAGE
     columns: Mapping[str, str] = field(default_factory=dict)
-    """The fields of a record by the keys of a case, dotted where they are nested."""
+    """The fields of a record by the keys of a case; nested fields are dotted."""
     records: str = ""
     """The dotted key of the list of records, if it is not found by itself."""
     split: str | None = None
@@ -40,9 +40,9 @@ class ImportRequest:
     delimiter: str | None = None
     """The separator of cells in a CSV file; None for the usual one of the file's suffix."""
     sheet: str | None = None
-    """The sheet of a workbook, if that is not the first one."""
+    """The sheet of a workbook; None for the first sheet."""
     header_row: int | None = None
-    """The number of the row with the headers of a table, if that is not the first one."""
+    """The number of the row with the headers of a table; None for the first row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class Importer(Protocol):
     """Reads a format; raises `CaseError` with place and remedy for a source of another format."""
 
     def __call__(self, request: ImportRequest) -> Import:
-        """Return the cases of the source; they are read one by one where the format allows it."""
+        """Return the cases of the source; they are read one by one if the format allows it."""
 
 
 IMPORTERS: Registry[Importer] = Registry(

@@ -295,7 +295,10 @@ class _Ids:
         self._repeats: dict[str, int] = {}
 
     def new(self, original: str) -> str:
-        """Return the id of the next case: the original without invalid characters, with a number if it is taken."""
+        """Return the id of the next case: the original id without invalid characters.
+
+        An empty id becomes `-`, a long one is cut, and a repeated one gets a number.
+        """
         fit = new_id = _NOT_IN_IDS.sub(lambda match: "-" * len(match[0]), original)[:MAX_ID] or "-"
         while new_id in self._used_ids:
             self._repeats[fit] = self._repeats.get(fit, 1) + 1
@@ -333,7 +336,8 @@ class _Files:
     def add(self, case: ImportedCase, new_id: str) -> str | None:
         """Write a case with its predictions and files; return why no file can contain it, None if it was written.
 
-        Raise `QueryEvalError` if the predictions are too large.
+        If the id is new, the original id becomes metadata. A new file of JSON lines begins when the current one is
+        full. Raise `QueryEvalError` if the predictions are too large.
         """
         keys: dict[str, JsonValue] = {"id": new_id, **case.keys}
         if new_id != case.id:
@@ -369,7 +373,11 @@ class _Files:
         return None
 
     def finish(self) -> list[str]:
-        """Close the files, rewrite a few cases as YAML, and return the names of all suites."""
+        """Close the files, and return the names of all suites.
+
+        A single file with few cases is replaced by a suite in YAML with its schema, unless that is too large for the
+        loader.
+        """
         for suite in self._suites:
             suite.close()
         lines = [Path(suite.name) for suite in self._suites]

@@ -44,7 +44,11 @@ RESERVED_WORDS = frozenset(
 
 
 def import_cortex(request: ImportRequest) -> Import:
-    """Return a case for each verified query; its logical tables become common table expressions over base tables."""
+    """Return a case for each verified query of a semantic model, with its question and its name as id.
+
+    Its logical tables become common table expressions over base tables. A query without a question or that cannot be
+    changed is skipped.
+    """
     check_request(request, kind="sql")
     file = file_at(request.source)
     model = read_value(file)
@@ -68,8 +72,9 @@ def physical_query(query: str, logical_tables: Mapping[str, Record]) -> str:
     """Return a query on logical tables as a query on base tables.
 
     `logical_tables` are the tables of the model by name in lower case. The query gets new common table expressions in
-    front, and otherwise keeps its text; only a table whose name one of its own expressions has is renamed. Raise
-    `RecordError` if the query cannot be read or names an unknown table, or if a table of the model has no columns.
+    front, and otherwise keeps its text. Only tables are renamed whose name one of the query's own expressions has.
+    Raise `RecordError` if the query cannot be read or names an unknown table, or if a table of the model has no
+    columns.
     """
     tokens, statements, error = parse_query(query, DIALECT).statements
     if error is not None or len(statements) != 1 or not isinstance(statements[0], exp.Query):
@@ -128,7 +133,8 @@ def _reads_itself(table: exp.Table) -> bool:
 def _definition(table: Record) -> str:
     """Return the SELECT that defines a logical table: columns of the model, and columns that its aggregates need.
 
-    Raise `RecordError` if the model lacks the base table, a name or a readable expression.
+    Aggregates themselves are left out. Raise `RecordError` if the model lacks the base table, a name or a readable
+    expression.
     """
     name, base_table = table.text("name"), table.fields.get("base_table")
     if not isinstance(base_table, dict) or not base_table.get("table"):

@@ -101,7 +101,7 @@ class Fields:
     def name(self, key: str) -> str:
         """Return the name of the field for a key: by default the key itself.
 
-        The name is empty if the field with the name of the key contains something else.
+        The name is empty if the field with the name of the key has another content.
         """
         field = self.by_key.get(key)
         return field.name if field else "" if key in self.refused else key
@@ -114,7 +114,10 @@ def fixed_fields(kind: str, **names: str) -> Fields:
 
 
 def value_at(record: Record, name: str) -> JsonValue:
-    """Return the value of a field by its name, which may be dotted; `NOTHING` if the record lacks the field."""
+    """Return the value of a field by its name, which may be dotted; `NOTHING` if the record lacks the field.
+
+    Parts of the name are keys of objects or indices of lists. A text on the way that looks like JSON is read as JSON.
+    """
     if name in record:
         return record[name]
     value: JsonValue = dict(record) if "." in name else {}
@@ -205,7 +208,8 @@ def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str 
 def find_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str | None = None) -> Fields:
     """Return the fields of keys as `guess_fields` does, then find missing keys by the values of fields.
 
-    Right answers that are objects make the kind `json`. Raise `QueryEvalError` as `guess_fields` does.
+    A field with queries becomes `gold`, and a field with questions `question`, if it is the only one. Right answers
+    that are objects make the kind `json`. Raise `QueryEvalError` as `guess_fields` does.
     """
     fields = guess_fields(sample, stated, kind)
     found_in = dict.fromkeys(name for record in sample for name in record)

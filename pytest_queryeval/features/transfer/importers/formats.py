@@ -1,4 +1,4 @@
-"""Test sets of any form, and published ones, whose records say where the keys of their cases are.
+"""Imports test sets of any form, and published ones, whose records contain the keys of their cases in known fields.
 
 Spider is `dev.json` with `db_id`, `question` and `query`, or a file of gold queries, `SQL<tab>db_id` a line. BIRD and
 its mini-dev are a list with `question_id`, `db_id`, `question`, `evidence`, `SQL` and `difficulty`. QALD is a JSON file
@@ -62,9 +62,11 @@ EMPTY = "an empty line"
 
 
 def import_spider(request: ImportRequest) -> Import:
-    """Return a case for each question, with its position as id; predictions are found by position, or as the file says.
+    """Return a case for each question, with its position as id.
 
-    If `tables.json` is next to the source, `db_schema` names it, and records with other databases are skipped.
+    The source is `dev.json`, a folder with it, or a file of gold queries; missing queries come from `dev_gold.sql`.
+    Predictions in plain lines are found by position. If `tables.json` is next to the source, `db_schema` names it, and
+    records with other databases are skipped. Raise `QueryEvalError` if numbers of lines and cases differ.
     """
     check_request(request, kind="sql")
     source = request.source / "dev.json" if request.source.is_dir() else request.source
@@ -196,7 +198,11 @@ _VARIABLE = re.compile(r"\$\{\w+\}")  # of templates; Spark fills it in, and a w
 
 
 def import_genie(request: ImportRequest) -> Import:
-    """Return a case for each benchmark question of a Genie space that has one answer in SQL."""
+    """Return a case for each benchmark question of a Genie space that has one answer in SQL.
+
+    Other questions are skipped. Also skipped are answers with a template variable. Raise `CaseError` for a file without
+    benchmarks.
+    """
     check_request(request, kind="sql")
     file = file_at(request.source)
     space = read_value(file)
@@ -244,7 +250,7 @@ def _genie_record(record: Record) -> Record:
 
 
 def _joined_lines(value: JsonValue) -> str:
-    """Return a text that Genie writes as a list of lines; a line break is added where a line has none."""
+    """Return a text that Genie writes as a list of lines; a line without a line break gets one."""
     lines = [line for line in (value if isinstance(value, list) else [value]) if isinstance(line, str)]
     return "".join(line if line[-1:].isspace() else f"{line}\n" for line in lines).strip()
 
@@ -295,7 +301,11 @@ ORDERED = "RESULT_ORDER_MATTERS"
 
 
 def import_text2sparql(request: ImportRequest) -> Import:
-    """Return a case for each question in the language of the request; its id is `prefix:id-language`."""
+    """Return a case for each question in the language of the request; its id is `prefix:id-language`.
+
+    Features become tags, and `RESULT_ORDER_MATTERS` makes the order of rows count. Questions without a query, or
+    without a text in the language, are skipped. Raise `CaseError` for a file of another form.
+    """
     check_request(request, kind="sparql", has_languages=True)
     file = file_at(request.source)
     value = read_value(file)

@@ -29,7 +29,11 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][+-]?\d{1,3})?")
 
 
 def gold_value(value: JsonValue, kind: str) -> JsonValue:
-    """Return a right answer in the form of suites; raise `RecordError` if the loader of suites would refuse it."""
+    """Return a right answer in the form of suites; raise `RecordError` if the loader of suites would refuse it.
+
+    For kinds with queries, the answer must be a text that may be a query. For other kinds, null becomes the text
+    `null`.
+    """
     if KINDS[kind].has_queries:
         if value is None or value == [] or (isinstance(value, str) and not value.strip()):
             raise RecordError("its right answer is empty")
@@ -53,8 +57,8 @@ def gold_keys(values: Sequence[JsonValue], kind: str, split: str | None, *, is_s
     """Return `gold` with one right answer, or `gold_any` with several; raise `RecordError` for an invalid answer.
 
     With `is_several`, the result is always `gold_any`. A text with the mark `split` outside of quotes contains several
-    answers. So does a SELECT list with optional columns, as in `SELECT {name, id}, count(*) FROM t`, where the answer
-    may have any of them.
+    answers. So does a SELECT list with optional columns, as in `SELECT {name, id}, count(*) FROM t`: the answer may
+    have any of them.
     """
     golds: list[JsonValue] = []
     for value in values or [None]:
@@ -105,7 +109,8 @@ def with_optional(query: str) -> list[str]:
 def gold_table(value: JsonValue) -> dict[str, JsonValue]:
     """Return a stored answer as `{columns, rows}`; it may consist of rows, records, values, or one value.
 
-    Raise `RecordError` if rows have different lengths, or if a cell is a list or an object.
+    A text is read as JSON or as a Python literal if possible. Columns without names are `column_1` and so on. Raise
+    `RecordError` if rows have different lengths, or if a cell is a list or an object.
 
     >>> gold_table([{"a": 1}, {"a": 2}])
     {'columns': ['a'], 'rows': [[1], [2]]}

@@ -33,7 +33,11 @@ _VARIABLE = re.compile(r"\{\{-?\s*([\w.]+)\s*-?\}\}")
 
 
 def import_promptfoo(request: ImportRequest) -> Import:
-    """Return a case for each test with exactly one `equals` assert; other asserts become skipped records."""
+    """Return a case for each test with exactly one `equals` assert, whose value is its right answer.
+
+    Other asserts become skipped records. The kind is that of the request, by default `json`. Raise `CaseError` or
+    `QueryEvalError` for a file without a list of tests.
+    """
     check_request(request, columns=("question", "evidence", "metadata"))
     configuration: JsonValue  # or the list of its tests alone
     if request.source.suffix.lower() in JSONL_SUFFIXES:
@@ -90,8 +94,8 @@ class _Test:
     def described(self, columns: Mapping[str, str]) -> dict[str, JsonValue]:
         """Return the question, evidence and metadata of a case.
 
-        Variables that an assert uses are answers, and left out. Raise `RecordError` if no text variable is clearly the
-        question.
+        The question is the variable that `--map` names, the one called `question`, or the only one. Variables that an
+        assert uses are answers, and left out. Raise `RecordError` if there is no such variable, or if it is not text.
         """
         text = json.dumps([entry.get("value") for entry in self._asserts], ensure_ascii=False)
         answers = {name.partition(".")[0] for name in _VARIABLE.findall(text)}
@@ -113,7 +117,10 @@ class _Test:
         return keys
 
     def gold(self, kind: str) -> JsonValue:
-        """Return the right answer: the value of the `equals` assert; raise `RecordError` unless there is one."""
+        """Return the right answer: the value of the only `equals` assert.
+
+        Raise `RecordError` if there is none or several.
+        """
         values = [entry.get("value") for entry in self._asserts if entry.get("type") == EQUALS]
         if len(values) > 1:
             raise RecordError("it has several 'equals' asserts, and one answer cannot equal all of them")

@@ -309,7 +309,7 @@ def _lists_of_objects(
 
 
 def _has_cases(items: Sequence[JsonValue]) -> bool:
-    """Return whether some of these items have a question or a right answer, or several fields that could be one."""
+    """Return whether some of these items have a question or a right answer, maybe in several fields."""
     try:
         found = guess_fields([item for item in items[:SAMPLE] if isinstance(item, dict)], {})
     except QueryEvalError:

@@ -90,7 +90,10 @@ def open_test_set(request: ImportRequest) -> Reading:
 def _with_stated(
     records: Iterable[Record | SkippedRecord], columns: Mapping[str, str]
 ) -> Iterator[Record | SkippedRecord]:
-    """Yield the records; after the last, raise `QueryEvalError` if no record has a field that `--map` names."""
+    """Yield the records; after the last, raise `QueryEvalError` if no record has a field that `--map` names.
+
+    Tables are not checked, because their columns were checked before.
+    """
     missing_fields = {*(name for key, name in columns.items() if key != "metadata"), *metadata_fields(columns)}
     last_fields: Mapping[str, JsonValue] = {}
     is_table = False
@@ -147,7 +150,11 @@ def import_cases(
 
 
 def _case_keys(record: Record, request: ImportRequest, fields: Fields, databases: Databases) -> dict[str, JsonValue]:
-    """Return the keys of a case without its id; raise `RecordError` if no case can be made of the record."""
+    """Return the keys of a case without its id; raise `RecordError` if no case can be made of the record.
+
+    The keys include the kind, question, right answer, prediction, source, skip and description. A chat becomes a
+    conversation. The file of the case's database is added to `databases`.
+    """
     kind = record.text(fields.name("kind")) or fields.kind
     if kind is None:
         answer = record.value(fields.name("gold"))
@@ -363,10 +370,10 @@ def import_records(
     predictions: Predictions | None = None,
     name: str = "",
 ) -> Import:
-    """Return an import with a case for each record, and a skipped record where `case_of` raises an error.
+    """Return an import with a case for each record, and a skipped record if `case_of` raises an error.
 
-    `case_of` gets the id and the record, and raises `RecordError` or `CaseError`. By default, the predictions are those
-    of the request, and the name is that of its source. Predictions without a case become skipped records at the end.
+    `case_of` gets the id and the record, and raises `RecordError` or `CaseError`. By default, the request names the
+    predictions, and its source names the import. Predictions without a case become skipped records at the end.
     """
     of_cases = read_predictions(request.predictions) if predictions is None else predictions
 
@@ -519,7 +526,7 @@ class Databases:
 def relative(path: Path, output: Path, *, otherwise: str | None = None) -> str:
     """Return the path of a file relative to `output`, as suites in that folder name it.
 
-    `otherwise`, if given, is returned for a file that does not exist. Raise `QueryEvalError` if suites cannot name it.
+    For a file that does not exist, return `otherwise` if it is given. Raise `QueryEvalError` if suites cannot name it.
     """
     if otherwise is not None and not os.path.exists(path):  # noqa: PTH110 - as above
         return otherwise

@@ -83,7 +83,11 @@ class _Reader:
         self.unused_predictions = dict.fromkeys(self._predictions)
 
     def case(self, id_: str, record: Record) -> ImportedCase:
-        """Return the case of a record, whose prediction is then used; raise `RecordError` or `CaseError` to skip it."""
+        """Return the case of a record, with its document as evidence, published results as golds, and its prediction.
+
+        A stored result as prediction needs no database. The prediction then counts as used. Raise `RecordError` or
+        `CaseError` if a file is missing or invalid.
+        """
         names = (f"{id_}.csv", f"{id_}.sql")
         stored, query = map(self._predictions.get, names)
         for name in names:
@@ -128,7 +132,7 @@ def _rules(gold: Path) -> dict[str, Record]:
 def _answer_keys(
     paths: Sequence[Path], rules: Record | None, output: Path
 ) -> tuple[dict[str, JsonValue], Mapping[str, bytes]]:
-    """Return the keys of right answers and their comparison, and files with the columns of answers that count.
+    """Return the keys of right answers and their comparison, and new files for answers with their own columns.
 
     Raise `RecordError` if there are no results, no rules, or a column that does not exist.
     """

@@ -208,7 +208,7 @@ def _makes_tables(path: Path) -> bool:
 def _with_golds(imported: Import, predicted: Counter[str]) -> Import:
     """Return the import with the right answer as prediction for each case without a prediction.
 
-    `predicted` counts cases by `stated` (had a prediction), `gold` (got one) and `entries` (got one in the file).
+    `predicted` counts cases: `stated` had a prediction, `gold` got one, and `entries` got one in the predictions file.
     """
 
     def cases() -> Iterator[ImportedCase | SkippedRecord]:
@@ -227,7 +227,7 @@ def _with_golds(imported: Import, predicted: Counter[str]) -> Import:
 
 
 def _gold_entry(keys: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return the right answer of a case as an entry of a file of predictions; without one, the entry abstains."""
+    """Return the right answer of a case as an entry of a file of predictions; a case without it abstains."""
     golds, turns = keys.get("gold_any"), keys.get("conversation")
     gold = golds[0] if isinstance(golds, list) else keys.get("gold")
     if isinstance(turns, list) and isinstance(turns[-1], dict):

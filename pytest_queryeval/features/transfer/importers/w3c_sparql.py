@@ -38,7 +38,11 @@ _Test: TypeAlias = tuple[str, Any, Any]
 
 
 def import_w3c_sparql(request: ImportRequest) -> Import:
-    """Return a case for each query evaluation test of a manifest and of the manifests that it includes."""
+    """Return a case for each query evaluation test of a manifest and of the manifests that it includes.
+
+    The query of a test is its prediction, unless the request names predictions; its result is the right answer. Tests
+    with missing or invalid files are skipped.
+    """
     check_request(request, kind="sparql")
     source = (request.source / "manifest.ttl" if request.source.is_dir() else request.source).resolve()
     root = source.parent
@@ -116,9 +120,10 @@ def _tests_of(path: Path, graph: Any, root: Path) -> Iterator[_Test | SkippedRec
 
 
 def _case_keys(id_: str, test: Any, graph: Any, root: Path) -> tuple[dict[str, JsonValue], dict[str, bytes]]:
-    """Return the keys of a case, and the contents of the files that they name.
+    """Return the keys of a case, and the contents of the files that they name: its data and its result.
 
-    Raise `RecordError` unless the test has one query and one result.
+    Data files are merged into N-Quads with absolute IRIs. Lax cardinality ignores duplicates; an ordered result with
+    ORDER BY makes the order count. Raise `RecordError` unless the test has one query and one result.
     """
     import pyoxigraph
     from pyoxigraph import DefaultGraph, NamedNode, Quad
@@ -169,7 +174,10 @@ def _iri(path: Path, root: Path) -> str:
 
 
 def _named_file(iri: Any, root: Path) -> Path:
-    """Return the file that an IRI of a manifest names; raise `RecordError` for a file outside of its folder."""
+    """Return the file that an IRI of a manifest names.
+
+    Raise `RecordError` for a file that does not exist, or is not below the folder of the manifest.
+    """
     name = str(iri).removeprefix(BASE)
     try:
         path = (root / name).resolve()
