@@ -1,7 +1,8 @@
-"""Two JSON answers side by side: which elements of their lists stand for each other, and how many leaves they share.
+"""Two JSON answers side by side: which elements of their lists correspond, and how many leaves they share.
 
-Elements of ordered lists are aligned in order, so that they share most leaves; of lists in any order one to one; else
-by the value of a member. What is equal has the same number (`Value.key`), so most of two long answers is not compared.
+A leaf is a scalar, an empty object or an empty list. Elements of ordered lists are aligned in order so that they share
+most leaves. Elements of lists in any order are aligned one to one so that they share most leaves, or by the value of a
+member. Equal values have the same number (`Value.key`), so that most of two long answers is not compared.
 """
 
 from __future__ import annotations
@@ -42,31 +43,32 @@ _OBJECT = -1  # the key of any object, to which an empty one is equal if extra k
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A value without what is ignored in it, with its rules."""
+    """A JSON value without its ignored parts, with the rules of its comparison."""
 
     key: int
-    """Values with the same key are equal, and lists with the same key are aligned element by element."""
+    """The number of the value: values with one key are equal, and lists with one key align element by element."""
     rules: Rules
     leaves: int
+    """The number of leaves in the value; 1 for a leaf."""
     scalar: JsonValue
-    """Itself, if it has no paths below it: a scalar, an empty object or list; else None."""
+    """The value itself if it is a leaf; else None."""
     members: dict[str, Value] | None = None
-    """Of an object, empty or not."""
+    """The members of an object, empty or not; None for other values."""
     elements: list[Value] | None = None
-    """Of a list, empty or not."""
+    """The elements of a list, empty or not; None for other values."""
     places: Sequence[int] = ()
-    """The indexes of the elements, which are others where elements are ignored."""
+    """The indexes of the elements in the original list, from which ignored elements are left out."""
     inner: int = 0
-    """How many elements its lists have, and those within them; a list of plain ones, which is fast, counts as one."""
+    """The number of elements of lists in the value, at any depth; a list of plain elements counts as one."""
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it has no paths below it."""
+        """Whether the value is a leaf: a scalar, an empty object or an empty list."""
         return not self.members and not self.elements
 
     @property
     def near_number(self) -> float | None:
-        """The number that it is, if others may be near enough to be equal; else None."""
+        """The number that the value is, if a tolerance lets other numbers equal it; else None."""
         if not self.rules.has_tolerance or not is_number(self.scalar):
             return None
         try:
@@ -76,7 +78,7 @@ class Value:
 
     @property
     def has_plain_elements(self) -> bool:
-        """Whether it is a list, aligned as a whole, of leaves that are equal only if their keys are."""
+        """Whether the value is a list of leaves, not aligned by a member, that are equal only if their keys are."""
         return (
             self.elements is not None
             and self.rules.lists != "by"
@@ -85,8 +87,8 @@ class Value:
         )
 
 
-class _Reader:
-    """Makes `Value`s, whose keys are shared by gold and predicted."""
+class _ValueReader:
+    """Makes `Value`s of JSON values; equal values of gold and predicted get the same key."""
 
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
@@ -125,7 +127,7 @@ class _Reader:
         leaves = sum(element.leaves for element in elements) or 1
         scalar: JsonValue = None if elements else []
         read = Value(key, place.rules, leaves, scalar, None, elements, indexes)
-        read.inner = int(bool(elements)) if read.has_plain_elements else _size(elements)
+        read.inner = int(bool(elements)) if read.has_plain_elements else _nested_size(elements)
         return read
 
     def _key(self, place: Place, sort: str, content: Hashable) -> int:
@@ -133,10 +135,10 @@ class _Reader:
 
 
 class Comparison:
-    """Two answers, and what they share under rules."""
+    """The comparison of two answers under rules: how many leaves they share, and which elements correspond."""
 
     def __init__(self, gold: JsonValue, predicted: JsonValue, rules: RuleSet) -> None:
-        reader = _Reader(rules)
+        reader = _ValueReader(rules)
         self.gold, self.predicted = reader.read(gold, rules.root), reader.read(predicted, rules.root)
         self.is_bounded = False
         """Whether a bound on the work ended the search for a better alignment."""
@@ -151,11 +153,11 @@ class Comparison:
 
     @property
     def are_equal(self) -> bool:
-        """Whether the answers are equal."""
+        """Whether the answers are equal under the rules."""
         return self.shared == self.gold.leaves == self.predicted_leaves
 
     def counts(self, gold: Value, predicted: Value) -> tuple[int, int]:
-        """Return how many leaves two values share, and how many of predicted's are extra ones that are allowed."""
+        """Return how many leaves two values share, and how many leaves of predicted are in allowed extra keys."""
         if gold.key == predicted.key:
             return gold.leaves, 0
         if (gold.is_leaf and predicted.is_leaf) or (gold.members is None) != (predicted.members is None):
@@ -188,7 +190,10 @@ class Comparison:
         return sum(shared for shared, _ in counts), permitted + sum(extra for _, extra in counts)
 
     def pairs(self, gold: Value, predicted: Value) -> Pairs:
-        """Return the places of the elements of two lists that stand for each other, in gold's order."""
+        """Return the places of corresponding elements of two lists as pairs (gold, predicted), sorted by gold's place.
+
+        Elements that share no leaf do not correspond.
+        """
         key = id(gold), id(predicted)
         if key not in self._pairs:
             golds, others = gold.elements or [], predicted.elements or []
@@ -200,9 +205,10 @@ class Comparison:
         return self._pairs[key]
 
     def _ordered(self, gold: Sequence[Value], predicted: Sequence[Value], *, is_gap: bool = False) -> Pairs:
-        """Return the pairs that share most leaves and keep the order. Equal elements at both ends are such pairs.
+        """Return the pairs of places in increasing order that share most leaves.
 
-        If that is too much work, only between those that a leaf identifies, and in what is still too long by index.
+        Equal elements at both ends are paired first. If the rest is too long, it is divided at elements that a unique
+        leaf identifies. A gap that is still too long is paired by index; `is_gap` says that the lists are such a gap.
         """
         start = _same_at_start(gold, predicted)
         end = _same_at_start(gold[start:][::-1], predicted[start:][::-1])
@@ -216,8 +222,12 @@ class Comparison:
         return pairs
 
     def _ordered_in_parts(self, gold: Sequence[Value], predicted: Sequence[Value], *, is_gap: bool) -> Pairs:
-        """Return pairs of two lists that are too long to find the best."""
-        anchors = [] if is_gap else _in_order(_identified(gold, predicted))
+        """Return pairs of places in increasing order for two lists that are too long to find the best pairs.
+
+        They are divided at elements that a unique leaf identifies; without such elements, or within a gap, pair by
+        index.
+        """
+        anchors = [] if is_gap else _longest_ordered(_pairs_by_unique_leaf(gold, predicted))
         if not anchors:
             return [(place, place) for place in range(min(len(gold), len(predicted)))]
         pairs, left, right = list(anchors), 0, 0
@@ -228,9 +238,10 @@ class Comparison:
         return pairs
 
     def _assigned(self, gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
-        """Return the pairs that share most leaves, each element in one at most.
+        """Return the pairs of places that share most leaves, regardless of order, each element in at most one pair.
 
-        Without tolerances equal elements are such pairs: what else the two share with others, these share.
+        Without tolerances, equal elements are paired first, which costs no shared leaf. If the rest is too long, only
+        elements that a unique leaf identifies are paired.
         """
         pairs: Pairs = []
         if not self._has_tolerance:
@@ -243,17 +254,17 @@ class Comparison:
         if lefts and rights:
             rest = [gold[place] for place in lefts], [predicted[place] for place in rights]
             found = self._aligned(*rest, self._best_assignment)
-            found = _identified(*rest) if found is None else found
+            found = _pairs_by_unique_leaf(*rest) if found is None else found
             pairs += [(lefts[left], rights[right]) for left, right in found]
         return pairs
 
     def _aligned(self, gold: Sequence[Value], predicted: Sequence[Value], align: Align) -> Pairs | None:
-        """Return the pairs that share most leaves by `align`; None if that is too much work.
+        """Return the pairs that `align` finds to share most leaves; None if that is too much work.
 
-        For many elements rows are counted by arrays, which see the leaves of lists within elements without their order,
-        and so may count too many. Pairs that share as many as counted so are the best nevertheless.
+        For many elements, shared leaves are counted by arrays. Arrays ignore the order of lists within elements, so
+        they may count too many. If the pairs found share as many leaves as counted, they are the best nevertheless.
         """
-        height, width, size, other_size = len(gold), len(predicted), _size(gold), _size(predicted)
+        height, width, size, other_size = len(gold), len(predicted), _nested_size(gold), _nested_size(predicted)
         leaves, other_leaves = (sum(value.leaves for value in values) for values in (gold, predicted))
         by_pair = _PAIR_WORK * size * other_size + _SHARED_WORK * (leaves * other_size + other_leaves * size)
         by_arrays = _ARRAYS_WORK + _LEAF_WORK * (leaves + other_leaves) + (_CELL_WORK * height + leaves) * width
@@ -282,46 +293,50 @@ class Comparison:
         return pairs
 
     def _may_count(self, gold: Value, predicted: Value) -> bool:
-        """Return whether the work of counting common elements is within the bound, and count it."""
+        """Return whether counting the common elements of two lists is within the bound on work, and spend that work."""
         return self._may_spend(len(gold.elements or ()) * len(predicted.elements or ()) // _COUNTED_AT_ONCE)
 
     def _may_spend(self, work: int) -> bool:
-        """Return whether work is within the bound, and count it."""
+        """Return whether the work is within the bound, and if so subtract it from what is left."""
         may_spend = work <= self._work_left
         self._work_left -= work * may_spend
         return may_spend
 
 
 def answer_value(answer: JsonAnswer, rules: RuleSet) -> Value:
-    """Return an answer as it is compared."""
-    return _Reader(rules).read(answer.value, rules.root)
+    """Return an answer as a `Value`, without its ignored parts."""
+    return _ValueReader(rules).read(answer.value, rules.root)
 
 
 @lru_cache(maxsize=2)
-def _comparison(gold: _Shared, predicted: _Shared, rules: RuleSet) -> Comparison:
+def _comparison(gold: _AnswerIdentity, predicted: _AnswerIdentity, rules: RuleSet) -> Comparison:
     return Comparison(gold.answer.value, predicted.answer.value, rules)
 
 
 def comparison(gold: JsonAnswer, predicted: JsonAnswer, rules: RuleSet) -> Comparison:
-    """Return the comparison of two answers, shared by the metrics and the difference of one case."""
-    return _comparison(_Shared(gold), _Shared(predicted), rules)
+    """Return the comparison of two answers; the metrics and the difference of a case share it by a cache."""
+    return _comparison(_AnswerIdentity(gold), _AnswerIdentity(predicted), rules)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Shared:
-    """An answer that is compared by identity, since its content may be long."""
+class _AnswerIdentity:
+    """An answer as a key of the cache, compared by identity because its content may be long."""
 
     answer: JsonAnswer
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Shared) and self.answer is other.answer
+        return isinstance(other, _AnswerIdentity) and self.answer is other.answer
 
     def __hash__(self) -> int:
         return id(self.answer)
 
 
 def _common_elements(gold: Value, predicted: Value) -> int:
-    """Return how many elements of two lists of leaves stand for each other: in order, by Hyyrö's bit vectors."""
+    """Return how many elements of two lists of leaves correspond.
+
+    For lists in any order, this is the number of common elements. For ordered lists, it is the length of the longest
+    common subsequence, by Hyyrö's bit vectors.
+    """
     left, right = ([element.key for element in value.elements or ()] for value in (gold, predicted))
     if gold.rules.lists == "any":
         return (Counter(left) & Counter(right)).total()
@@ -336,55 +351,58 @@ def _common_elements(gold: Value, predicted: Value) -> int:
     return len(right) - rows.bit_count()
 
 
-def _size(values: Sequence[Value]) -> int:
-    """Return how many elements there are, those of lists within them included."""
+def _nested_size(values: Sequence[Value]) -> int:
+    """Return the number of elements, including those of lists within them."""
     return len(values) + sum(value.inner for value in values)
 
 
 def _same_at_start(gold: Sequence[Value], predicted: Sequence[Value]) -> int:
-    """Return how many elements at the start are equal."""
+    """Return how many elements at the start of two lists are equal."""
     return sum(1 for _ in takewhile(lambda pair: pair[0].key == pair[1].key, zip(gold, predicted, strict=False)))
 
 
 def _by_member(gold: Sequence[Value], predicted: Sequence[Value], name: str) -> Pairs:
-    """Return the pairs with the same value of a member; elements without it, or that repeat it, have no partner."""
+    """Return the pairs of places of elements with the same value of the member `name`.
+
+    Elements without this member, or with a value that is not unique in their list, are left out.
+    """
     left, right = (unique_members(values, name) for values in (gold, predicted))
     return [(place, right[key]) for key, place in left.items() if key in right]
 
 
 def unique_members(values: Sequence[Value], name: str) -> dict[int, int]:
-    """Return the places of elements by the key of the member with this name, those that no other element has."""
+    """Return the places of elements by the key of their member `name`; values that are not unique are left out."""
     keys = [member_key(value, name) for value in values]
     counts = Counter(keys)
     return {key: place for place, key in enumerate(keys) if key is not None and counts[key] == 1}
 
 
 def member_key(value: Value, name: str) -> int | None:
-    """Return the key of a member by which an element is aligned; None unless it has this member, and it is a scalar."""
+    """Return the key of an element's member `name`; None if it has no such member, or it is an object or list."""
     member = (value.members or {}).get(name)
     return member.key if member is not None and member.members is None and member.elements is None else None
 
 
-def _parts(value: Value, path: Hashable = None) -> Iterator[tuple[Hashable, Value]]:
-    """Yield the leaves of an element and its objects that may have extra keys, each with its path without indexes."""
+def _parts_with_paths(value: Value, path: Hashable = None) -> Iterator[tuple[Hashable, Value]]:
+    """Yield the leaves of a value, and its objects with allowed extra keys, each with its path without indexes."""
     if value.members:
         if value.rules.extra_keys == "allow":
             yield path, value
         for name, member in value.members.items():
-            yield from _parts(member, (path, name))
+            yield from _parts_with_paths(member, (path, name))
     elif value.elements:
         for element in value.elements:
-            yield from _parts(element, (path, None))
+            yield from _parts_with_paths(element, (path, None))
     else:
         yield path, value
 
 
-def _identified(gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
-    """Return the pairs of elements that share a leaf which no other element has, such as an id, in gold's order.
+def _pairs_by_unique_leaf(gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
+    """Return the pairs of places of elements that share a leaf, such as an id, that is unique in both lists.
 
-    Of several for an element, it is the first that is free.
+    Pairs are sorted by gold's place. The first such leaf of an element whose partner is free decides.
     """
-    left, right = (_identifying(values) for values in (gold, predicted))
+    left, right = (_places_of_unique_parts(values) for values in (gold, predicted))
     pairs: dict[int, int] = {}
     taken: set[int] = set()
     for token, place in left.items():
@@ -395,17 +413,17 @@ def _identified(gold: Sequence[Value], predicted: Sequence[Value]) -> Pairs:
     return sorted(pairs.items())
 
 
-def _identifying(values: Sequence[Value]) -> dict[Hashable, int]:
-    """Return the places of elements by what only one of them has: itself, or a part."""
+def _places_of_unique_parts(values: Sequence[Value]) -> dict[Hashable, int]:
+    """Return the places of elements by what only one element has: its key, or a part of it with its path."""
     places: dict[Hashable, int | None] = {}
     for place, value in enumerate(values):
-        for token in chain([value.key], ((path, part.key) for path, part in _parts(value))):
+        for token in chain([value.key], ((path, part.key) for path, part in _parts_with_paths(value))):
             places[token] = place if places.get(token, place) == place else None
     return not_none(places)
 
 
-def _in_order(pairs: Pairs) -> Pairs:
-    """Return as many of the pairs, which are in gold's order, as are in predicted's order as well."""
+def _longest_ordered(pairs: Pairs) -> Pairs:
+    """Return the longest choice of pairs in which predicted's places increase too; `pairs` are in gold's order."""
     ends: list[int] = []  # of the shortest chains by their length, the last place in predicted
     last: list[int] = []  # the number of the pair there
     before: list[int] = []  # by pair, the one that precedes it
@@ -428,13 +446,16 @@ def _rows_of(counts: list[list[int]]) -> Row:
 
 
 def _rows_by_arrays(gold: Sequence[Value], predicted: Sequence[Value]) -> Row:
-    """Return rows that are counted by the places in predicted of each leaf of gold."""
+    """Return a function that counts the leaves that an element of gold shares with each predicted element.
+
+    It looks up where predicted has each leaf, so the order of lists within elements is ignored.
+    """
     import numpy as np
 
     positions: defaultdict[Hashable, list[int]] = defaultdict(list)
     near_numbers: defaultdict[Hashable, list[tuple[float, int]]] = defaultdict(list)
     for place, value in enumerate(predicted):
-        for path, token, part in _tokens(value):
+        for path, token, part in _tokens_of_parts(value):
             if (number := part.near_number) is not None:
                 near_numbers[path].append((number, place))
             else:
@@ -456,7 +477,7 @@ def _rows_by_arrays(gold: Sequence[Value], predicted: Sequence[Value]) -> Row:
         return near_places
 
     def row(place: int) -> NDArray[np.intp]:
-        parts = list(_tokens(gold[place]))
+        parts = list(_tokens_of_parts(gold[place]))
         found = [places.get(token, nowhere) for _, token, part in parts if not part.members]
         counts: NDArray[np.intp] = np.bincount(np.concatenate([nowhere, *found]), minlength=len(predicted))
         for path, _, part in parts:
@@ -469,10 +490,14 @@ def _rows_by_arrays(gold: Sequence[Value], predicted: Sequence[Value]) -> Row:
     return row
 
 
-def _tokens(value: Value) -> Iterator[tuple[Hashable, Hashable, Value]]:
-    """Yield the path of each part, the part, and a token that equal parts at this path have; the second has another."""
+def _tokens_of_parts(value: Value) -> Iterator[tuple[Hashable, Hashable, Value]]:
+    """Yield the path, a token and the part for each part of an element.
+
+    Equal parts at the same path have equal tokens. Repeated parts are numbered in their tokens, so that each is counted
+    once.
+    """
     numbers: Counter[Hashable] = Counter()
-    for path, part in _parts(value):
+    for path, part in _parts_with_paths(value):
         is_any_object = part.members is not None and part.rules.extra_keys == "allow"
         token = path, _OBJECT if is_any_object else part.key
         yield path, (token, numbers[token]), part
@@ -480,7 +505,10 @@ def _tokens(value: Value) -> Iterator[tuple[Hashable, Hashable, Value]]:
 
 
 def _most_shared_in_order(row: Row, height: int, width: int) -> Pairs:
-    """Return the pairs of the heaviest common subsequence; each of them shares a leaf."""
+    """Return the pairs of places in increasing order with the greatest sum of shared leaves; every pair shares a leaf.
+
+    `row` returns the numbers of leaves that an element of gold shares with each of the `width` predicted elements.
+    """
     import numpy as np
 
     best = np.zeros(width + 1, np.intp)
@@ -507,10 +535,10 @@ def _most_shared_in_order(row: Row, height: int, width: int) -> Pairs:
 
 
 def _assignment(row: Row, height: int, width: int) -> tuple[Pairs, bool]:
-    """Return pairs, each element in one at most, that share most leaves, and whether no others share more.
+    """Return pairs of places, each element in at most one, and whether no other pairs share more leaves.
 
-    Elements with the heaviest pair choose first. No pairs share more if the elements of one side all have their
-    heaviest pair; else the best are found by a library, unless there are too many.
+    Elements with the heaviest pair choose first. The result is the best if all elements of one side have their heaviest
+    pair. Otherwise scipy finds the best pairs, unless there are too many elements.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Where two JSON answers differ, by the paths of what is missing, extra, moved or has another value; and as a cause."""
+"""The differences of two JSON answers: paths that are missing, extra, moved or have another value; and causes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pytest_queryeval.text.formatting import one_line_with_end, pluralize, tell_
 
 
 class Member(NamedTuple):
-    """The step to an element of a list that a member tells from others."""
+    """The step of a path to a list element that a member identifies."""
 
     name: str
     value: str
@@ -52,7 +52,7 @@ _ESCAPES |= {ord(character): escape for character, escape in zip("\b\t\n\f\r'\\"
 
 
 def path_text(steps: Iterable[Step]) -> str:
-    r"""Return the path as a JSONPath (RFC 9535), with quotes around keys that need them, truncated in its middle.
+    r"""Return a path as a JSONPath (RFC 9535), with quotes around keys that need them, truncated in its middle.
 
     >>> print(path_text(["query", "a b", 0, "it's"]))
     $.query['a b'][0]['it\'s']
@@ -69,20 +69,20 @@ def path_text(steps: Iterable[Step]) -> str:
     return truncate_middle("".join(parts), MAX_PATH)
 
 
-class _Found(NamedTuple):
-    """A difference: a value of gold at its path, and one of predicted; None where there is none."""
+class _Difference(NamedTuple):
+    """A difference: the path and value in gold, and the path and value in predicted; None if that side has no value."""
 
     gold: tuple[Path, Value] | None
     predicted: tuple[Path, Value] | None
 
 
 class _Differences:
-    """The first differences of each sort, and how many there are in all."""
+    """The numbers of differences of two compared answers by sort, and the first `limit` differences of each sort."""
 
     def __init__(self, found: Comparison, limit: int) -> None:
         self._comparison, self._limit = found, limit
         self.counts: Counter[str] = Counter()
-        self.found: defaultdict[str, list[_Found]] = defaultdict(list)
+        self.found: defaultdict[str, list[_Difference]] = defaultdict(list)
         """By sort: missing, extra, changed, moved, and renamed, which are missing and extra as well."""
         self.respelled_count = 0
         """Extra keys that are missing in another Unicode normal form."""
@@ -91,10 +91,10 @@ class _Differences:
     def _add(self, sort: str, gold: tuple[Path, Value] | None, predicted: tuple[Path, Value] | None) -> None:
         self.counts[sort] += 1
         if self.counts[sort] <= self._limit:
-            self.found[sort].append(_Found(gold, predicted))
+            self.found[sort].append(_Difference(gold, predicted))
 
     def _compare(self, gold: Value, predicted: Value, path: Path, other: Path) -> None:
-        """Find the differences of two values at `path` in gold and `other` in predicted."""
+        """Add the differences of two values at `path` in gold and `other` in predicted."""
         if gold.key == predicted.key:
             return
         if gold.members is not None and predicted.members is not None:
@@ -124,7 +124,10 @@ class _Differences:
     def _compare_lists(self, gold: Value, predicted: Value, path: Path, other: Path) -> None:
         elements, others = gold.elements or [], predicted.elements or []
         pairs = self._comparison.pairs(gold, predicted) if elements and others else []
-        steps, other_steps = _steps(gold, gold.rules.lists == "by"), _steps(predicted, gold.rules.lists == "by")
+        steps, other_steps = (
+            _step_reader(gold, gold.rules.lists == "by"),
+            _step_reader(predicted, gold.rules.lists == "by"),
+        )
 
         def compare(left: int, right: int) -> None:
             self._compare(elements[left], others[right], (path, steps(left)), (other, other_steps(right)))
@@ -155,7 +158,7 @@ class _Differences:
 def _renamed(
     members: dict[str, Value], missing: Sequence[str], others: dict[str, Value], extra: Sequence[str]
 ) -> Iterable[tuple[str, str]]:
-    """Yield each missing key with the extra key that has its value, where no other one of them has it."""
+    """Yield each missing key with the extra key that has the same value, if no other of these keys has that value."""
     left, right = Counter(members[name].key for name in missing), Counter(others[name].key for name in extra)
     by_value = {others[name].key: name for name in extra}
     for name in missing:
@@ -164,8 +167,8 @@ def _renamed(
             yield name, by_value[key]
 
 
-def _steps(value: Value, by_member: bool) -> Callable[[int], Step]:
-    """Return a function from the place of an element to the step to it."""
+def _step_reader(value: Value, by_member: bool) -> Callable[[int], Step]:
+    """Return a function from the place of a list element to its step: an index, or the member that identifies it."""
     elements, name = value.elements or [], value.rules.key
     told = set(unique_members(elements, name).values()) if by_member else set()
 
@@ -181,7 +184,7 @@ def _steps(value: Value, by_member: bool) -> Callable[[int], Step]:
 def _moves(
     elements: Sequence[Value], lefts: Sequence[int], others: Sequence[Value], rights: Sequence[int]
 ) -> dict[int, int]:
-    """Return the places of unaligned elements of gold, each with the place of an equal one of predicted."""
+    """Return the places of unaligned elements of gold with the place of an equal unaligned element of predicted."""
     free: defaultdict[int, deque[int]] = defaultdict(deque)
     for place in rights:
         free[others[place].key].append(place)
@@ -191,7 +194,7 @@ def _moves(
 def _gaps(
     pairs: Sequence[tuple[int, int]], lefts: Sequence[int], rights: Sequence[int], lists: str
 ) -> Iterable[tuple[Sequence[int], Sequence[int]]]:
-    """Yield the places of unaligned elements that stand between the same two pairs; all at once without an order."""
+    """Yield the unaligned places of both sides between two neighbouring pairs; without an order, all at once."""
     inner = pairs if lists == "ordered" else []
     for (left, right), (left_end, right_end) in pairwise([(-1, -1), *inner, (sys.maxsize, sys.maxsize)]):
         yield (
@@ -201,11 +204,11 @@ def _gaps(
 
 
 def difference(gold: JsonAnswer, predicted: JsonAnswer, policy: Policy, *, limit: int) -> DifferenceReport[Row]:
-    """Return how predicted differs from gold: rows of a path and the canonical text of its value.
+    """Return how the predicted answer differs from gold: rows of a path and the canonical text of its value.
 
-    A value that only one side has is one row, at its own path. Elements of lists are compared as they are aligned; one
-    that only stands elsewhere is a change of its path. `counts` are those of all rows of gold and of predicted that
-    differ, also beyond `limit`.
+    A value that only one side has is one row, at its own path. List elements are compared as they are aligned; an
+    element that only moved is a change of its path. At most `limit` differences of each sort are listed. `counts`
+    include those beyond `limit`.
     """
     compared = comparison(gold, predicted, rules_of(policy))
     differences = _Differences(compared, limit)
@@ -220,7 +223,9 @@ def difference(gold: JsonAnswer, predicted: JsonAnswer, policy: Policy, *, limit
     ]
     summary = ", ".join(filter(None, parts))
     changed = [*differences.found["changed"], *differences.found["moved"]][:limit]
-    rows: list[ChangedRow[Row]] = [{"gold": _row(found.gold), "predicted": _row(found.predicted)} for found in changed]
+    rows: list[ChangedRow[Row]] = [
+        {"gold": _side_row(found.gold), "predicted": _side_row(found.predicted)} for found in changed
+    ]
     if counts.total() == 1 and rows:
         (path, gold_value), (other, value) = rows[0]["gold"], rows[0]["predicted"]
         values = str(gold_value), str(value)
@@ -239,8 +244,8 @@ def difference(gold: JsonAnswer, predicted: JsonAnswer, policy: Policy, *, limit
             "missing": counts["missing"] + counts["changed"] + counts["moved"],
             "extra": counts["extra"] + counts["changed"] + counts["moved"],
         },
-        "missing": [_row(found.gold) for found in differences.found["missing"]],
-        "extra": [_row(found.predicted) for found in differences.found["extra"]],
+        "missing": [_side_row(found.gold) for found in differences.found["missing"]],
+        "extra": [_side_row(found.predicted) for found in differences.found["extra"]],
         "changed": rows,
     }
 
@@ -249,7 +254,9 @@ NOTATION = "only the order of keys or the notation of numbers differs"
 
 
 def difference_cause(gold: JsonAnswer, predicted: JsonAnswer, policy: Policy) -> Cause | None:
-    """Return the first differences as edits: wrong keys, missing paths, extra ones, other values, moved elements.
+    """Return the first differences as the edits of a cause; None if there are none.
+
+    The edits are renamed keys, then missing paths, extra paths, other values and moved elements.
 
     >>> difference_cause(JsonAnswer({"year": 1990}), JsonAnswer({"year": "1990"}), Policy()).edits
     (CausingEdit(label='wrong-type', clause='$.year', change='"1990" → 1990'),)
@@ -276,14 +283,14 @@ def _edit(
     return CausingEdit(label=label, clause=_path_text(path), change=f"{before} → {after}")
 
 
-def _moved_edit(label: CauseLabel, found: _Found) -> CausingEdit:
-    """Return the edit that moves a value of predicted to the path that it has in gold."""
+def _moved_edit(label: CauseLabel, found: _Difference) -> CausingEdit:
+    """Return the edit that moves a predicted value to the path that it has in gold."""
     path, other = (_path_text(None if side is None else side[0]) for side in found)
     return CausingEdit(label=label, clause=path, change=f"{other} → {path}")
 
 
 def member_problem(gold: JsonAnswer, policy: Policy) -> str:
-    """Return why the elements of a list of gold cannot be told by a member, as `compare` says; empty if they can."""
+    """Return why a list of the gold answer cannot be aligned by the member that `compare` names; empty if it can."""
     rules = rules_of(policy)
     return "" if not rules.has_members else _member_problem(answer_value(gold, rules), None)
 
@@ -312,7 +319,7 @@ def _normalize(key: str) -> str:
     return key if key.isascii() or len(key) > MAX_NORMALIZED else normalize("NFC", key)
 
 
-def _row(side: tuple[Path, Value] | None) -> Row:
+def _side_row(side: tuple[Path, Value] | None) -> Row:
     path, value = side or (None, None)
     return _path_text(path), "" if value is None else _value_text(value)
 
@@ -330,7 +337,7 @@ def _value_text(value: Value) -> str:
 
 
 def _plain(value: Value) -> JsonValue:
-    """Return a value as JSON, without what is ignored in it."""
+    """Return a `Value` as JSON, without its ignored parts."""
     if value.members is not None:
         return {name: _plain(member) for name, member in value.members.items()}
     return value.scalar if value.elements is None else [_plain(element) for element in value.elements]

@@ -1,4 +1,4 @@
-"""Scores by field of JSON answers: which share of gold's values is right at each path without the indexes of lists."""
+"""Scores by field of JSON answers: the share of gold's values that are right at each path without list indexes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MAX_FALLEN = 5  # fields in a sentence
 
 
 @lru_cache(maxsize=2)
-def _counts(compared: Comparison) -> Mapping[Field, Sequence[int]]:
-    """Return by field, in gold's order, how many of gold's leaves are right, and how many there are."""
+def _field_counts(compared: Comparison) -> Mapping[Field, Sequence[int]]:
+    """Return for each field, in gold's order, how many of gold's leaves are right, and how many there are."""
     counts: defaultdict[Field, list[int]] = defaultdict(lambda: [0, 0])
 
     def count(gold: Value, predicted: Value | None, field: Field) -> None:
@@ -56,12 +56,12 @@ def _counts(compared: Comparison) -> Mapping[Field, Sequence[int]]:
 
 
 def field_scores(gold: JsonAnswer, predicted: JsonAnswer | None, policy: Policy) -> dict[str, float]:
-    """Return the share of gold's leaves that are right at each field; 0 at all of them without a predicted answer.
+    """Return the share of gold's leaves that are right at each field; 0 at all fields without a predicted answer.
 
     >>> field_scores(JsonAnswer({"id": 1, "items": [{"n": 1}, {"n": 2}]}), JsonAnswer({"items": [{"n": 2}]}), Policy())
     {'$.id': 0.0, '$.items[*].n': 0.5}
     """
-    counts = _counts(comparison(gold, predicted or gold, rules_of(policy)))
+    counts = _field_counts(comparison(gold, predicted or gold, rules_of(policy)))
     totals: dict[str, tuple[int, int]] = {}
     for field, (right, leaves) in counts.items():
         name = path_text(field)  # which may be shortened, so that of several fields it is the same
@@ -71,7 +71,7 @@ def field_scores(gold: JsonAnswer, predicted: JsonAnswer | None, policy: Policy)
 
 
 def check_path(options: Mapping[str, JsonValue]) -> None:
-    """Raise `SettingError` unless `path` is a JSONPath of names, `*` and `..`."""
+    """Raise `SettingError` unless the option `path` is a JSONPath of names, `*` and `..` without indexes."""
     path = str(options.get("path", "$"))
     try:
         steps = segments(path)
@@ -91,7 +91,7 @@ def field(gold: JsonAnswer, predicted: JsonAnswer, *, path: str, policy: Policy 
     >>> field(JsonAnswer([{"n": 1}, {"n": 2}]), JsonAnswer([{"n": 1}, {"n": 3}]), path="$[*].n")
     0.5
     """
-    counts, steps = _counts(comparison(gold, predicted, rules_of(policy))), segments(path)
+    counts, steps = _field_counts(comparison(gold, predicted, rules_of(policy))), segments(path)
     found = [figures for name, figures in counts.items() if _is_within(name, steps)]
     if not found:
         names = [path_text(name) for name in counts]
@@ -102,7 +102,7 @@ def field(gold: JsonAnswer, predicted: JsonAnswer, *, path: str, policy: Policy 
 
 
 def _is_within(name: Field, path: Sequence[Segment]) -> bool:
-    """Return whether a path leads to a field, or to what contains it."""
+    """Return whether a path leads to a field, or to an object or list that contains it."""
     reached = {0}  # the numbers of segments that fit the steps so far
     for step in name:
         if len(path) in reached:
@@ -113,7 +113,10 @@ def _is_within(name: Field, path: Sequence[Segment]) -> bool:
 
 
 def field_blocks(report: Report) -> Iterator[Block]:
-    """Yield a table of the fields of JSON answers, and which means are lower than in the baseline."""
+    """Yield a table of the fields of JSON answers, and sentences on fields whose mean is lower than in the baseline.
+
+    Yield nothing if the report has no fields.
+    """
     fields, baseline = report.get("fields", {}), report.get("baseline")
     if not fields:
         return

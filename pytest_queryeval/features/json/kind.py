@@ -1,4 +1,4 @@
-"""JSON: answers that are documents, compared by their structure and their values."""
+"""The kind `json`: answers that are JSON documents, compared by their structure and their values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pytest_queryeval.sandbox.host import Hosts
 
 
 class Json(Kind):
-    """The kind `json`."""
+    """The kind `json`; methods without a docstring do what `Kind` says."""
 
     name = "json"
     answer_type = JsonAnswer
@@ -39,7 +39,7 @@ class Json(Kind):
         check_options(options)
 
     def read_gold(self, node: Node) -> QueryOrAnswer:
-        """Read a value, or a text as JSON."""
+        """Return a gold answer: the value of a node, or the JSON in its text; raise `CaseError` for an empty node."""
         if node.empty:
             raise node.problem('gold is empty: write "null" in quotes for JSON\'s null')
         value = json_value(node)
@@ -48,21 +48,24 @@ class Json(Kind):
         return QueryOrAnswer(answer=JsonAnswer(value))
 
     def read_predicted(self, node: Node) -> QueryOrAnswer:
-        """Read a value, or keep a text as the answer of a model."""
+        """Return a prediction: a text is kept as the system's unread text, any other value is its answer."""
         if isinstance(node.value, str):
             return QueryOrAnswer(query=node.value)
         return QueryOrAnswer(answer=JsonAnswer(json_value(node)))
 
     def read_file(self, node: Node) -> QueryOrAnswer:
         def read(file: File) -> QueryOrAnswer:
-            return QueryOrAnswer(answer=_answer(read_json(file)))
+            return QueryOrAnswer(answer=_node_answer(read_json(file)))
 
         return stated_file(node, {".json": read, ".txt": text_file, ".md": text_file})
 
     def check_gold(self, gold: QueryOrAnswer, case: Case) -> QueryOrAnswer:
-        """Check a gold against the case's JSON Schema; a gold from a text file is read like a prediction."""
+        """Return a gold after checking it against the case's JSON Schema and the members that align its lists.
+
+        A gold from a text file is read like a prediction first. Raise ValueError with the problem.
+        """
         if gold.answer is None:
-            execution = _read(gold)
+            execution = _read_content(gold)
             if execution.error:
                 raise ValueError(f"the gold answer cannot be read: {execution.error.message}")
             gold = replace(gold, answer=execution.answer)
@@ -77,11 +80,11 @@ class Json(Kind):
         return gold
 
     def uses_timeout(self, case: Case) -> bool:
-        """Return whether answers are checked against a JSON Schema."""
+        """Return whether a case's answers are checked against a JSON Schema, which takes time."""
         return schema_of(case) is not None
 
     def read_without_running(self, query_or_answer: QueryOrAnswer, case: Case, hosts: Hosts) -> Execution | None:
-        execution, schema = _read(query_or_answer), schema_of(case)
+        execution, schema = _read_content(query_or_answer), schema_of(case)
         if schema is None or not isinstance(execution.answer, JsonAnswer):
             return execution
         violations_or_failure = check_untrusted(execution.answer, schema, hosts, timeout=case.settings.timeout)
@@ -109,11 +112,11 @@ class Json(Kind):
         return json.dumps(answer.value, ensure_ascii=False, indent=2) if isinstance(answer, JsonAnswer) else None
 
 
-def _answer(node: Node) -> JsonAnswer:
+def _node_answer(node: Node) -> JsonAnswer:
     return JsonAnswer(json_value(node))
 
 
-def _read(query_or_answer: QueryOrAnswer) -> Execution:
+def _read_content(query_or_answer: QueryOrAnswer) -> Execution:
     if query_or_answer.query is None:
         if not isinstance(query_or_answer.answer, JsonAnswer):
             raise PredictorError(f"the prediction is not a JSON answer but a {type(query_or_answer.answer).__name__}")
@@ -122,7 +125,7 @@ def _read(query_or_answer: QueryOrAnswer) -> Execution:
     if isinstance(said, Failure):
         return Execution(query=query_or_answer.query, error=said)
     text, note = said
-    found = read_json_text(text, _answer)
+    found = read_json_text(text, _node_answer)
     if isinstance(found, Failure):
         return Execution(query=query_or_answer.query, error=found)
     answer, place = found

@@ -64,16 +64,16 @@ def json_equal(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFA
 
 
 def _bounded(name: str, score: float, found: Comparison) -> Score | float:
-    """Return a score, with a note where a bound ended the search for a better one."""
+    """Return a score, with a note if a bound on the work ended the search for a better alignment."""
     return Score(value=score, details={"notes": [f"{name}: {BOUNDED}"]}) if found.is_bounded else score
 
 
-def _counts(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT) -> dict[str, float]:
+def _path_counts(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT) -> dict[str, float]:
     found = comparison(gold, predicted, rules_of(policy))
     return Counts(found.shared, found.predicted_leaves - found.shared, found.gold.leaves - found.shared).as_dict()
 
 
-@metric(answers=JsonAnswer, counts=("path", _counts), definition=2)
+@metric(answers=JsonAnswer, counts=("path", _path_counts), definition=2)
 def path_f1(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT) -> Score | float:
     """Return the F1 of the pairs of a path and the scalar at it, over the whole answers.
 
@@ -94,7 +94,7 @@ def path_f1(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT
 
 
 def check_options(options: Mapping[str, JsonValue]) -> None:
-    """Raise `SettingError` for the first of these options with an invalid value."""
+    """Raise `SettingError` for the first option of these metrics that has an invalid value."""
     check_at(options)
     for name, choices in _CHOICES.items():
         if options.get(name, choices[0]) not in choices:
@@ -113,7 +113,7 @@ def _shown(value: JsonValue) -> str:
 
 
 def check_at(options: Mapping[str, JsonValue]) -> None:
-    """Raise `SettingError` unless `at` is a JSONPath (RFC 9535), a JSON pointer (RFC 6901), or empty."""
+    """Raise `SettingError` unless the option `at` is a JSONPath (RFC 9535), a JSON pointer (RFC 6901), or empty."""
     at = options.get("at", "")
     if not isinstance(at, str) or (at and at[0] not in "$/"):
         remedy = f": write $.{at} or /{at}" if isinstance(at, str) and at.isidentifier() else ""
@@ -128,9 +128,10 @@ def check_at(options: Mapping[str, JsonValue]) -> None:
 
 
 def selected_objects(gold: JsonAnswer, predicted: JsonAnswer, at: str) -> tuple[Object, Object] | Score:
-    """Return the objects that `at` selects in both answers; the whole answers if it is empty.
+    """Return the objects that `at` selects in both answers; the whole answers if `at` is empty.
 
-    If there is not one object, return a `Score` with the reason as a note: None if gold lacks it, 0 if predicted does.
+    If a side does not have exactly one object there, return a `Score` with the reason as a note: None if that side is
+    gold, else 0.
     """
     gold_object = _selected_object(gold.value, at)
     if isinstance(gold_object, str):
@@ -146,7 +147,7 @@ def _no_score(value: float | None, reason: str) -> Score:
 
 
 def _selected_object(document: JsonValue, at: str) -> Object | str:
-    """Return the object that `at` selects, or the end of a message that says why there is none."""
+    """Return the object that `at` selects in a document; the predicate of a message that says why there is none."""
     place_text = f" at `{one_line(at, MAX_SHOWN)}`" if at else ""
     values = [document]
     try:
@@ -160,7 +161,10 @@ def _selected_object(document: JsonValue, at: str) -> Object | str:
 
 
 def _follow_pointer(document: JsonValue, pointer: str) -> list[JsonValue]:
-    """Return the value at a pointer, if any, by RFC 6901, which the library extends."""
+    """Return the value at a JSON pointer in a list; an empty list if there is none.
+
+    It follows RFC 6901, which the library extends.
+    """
     value = document
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")
@@ -197,22 +201,22 @@ def _semantic_score(
     value_text: ValueText,
     embedding_model: str,
 ) -> float:
-    """Return SemSS: the mean cosine of the values' texts, limited to [0, 1]; 0 if there is nothing to compare.
+    """Return SemSS: the mean cosine of the values' texts on common paths, limited to [0, 1]; 0 without common values.
 
     All texts go to `similarity` in one call, in the order of gold's keys.
     """
     pairs = [
-        (_text(gold_values, value_text), _text(predicted_values, value_text))
+        (_value_text(gold_values, value_text), _value_text(predicted_values, value_text))
         for gold_values, predicted_values in values_by_path(gold, predicted, depth=depth, lists=lists)
         if gold_values and predicted_values and (depth == "top" or any(map(is_leaf, (*gold_values, *predicted_values))))
     ]
     return min(max(fmean(similarity(embedding_model, pairs)), 0.0), 1.0) if pairs else 0.0
 
 
-def _text(values: Values, value_text: ValueText) -> str:
-    """Return the text of the value at a path, or of the list of its distinct values in a fixed order.
+def _value_text(values: Values, value_text: ValueText) -> str:
+    """Return the text of the value at a path; of several values, the text of their sorted list without repetitions.
 
-    If some of several values are leaves, the others are left out, since they have paths of their own.
+    If some of several values are leaves, the others are left out, because they have paths of their own.
     """
     value: JsonValue = values[0]
     if len(values) > 1:

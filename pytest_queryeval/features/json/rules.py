@@ -1,4 +1,4 @@
-"""When values of two JSON answers are equal: the settings of `compare`, which may be others below a JSONPath."""
+"""When values of two JSON answers are equal: the settings of `compare`, which may differ below a JSONPath."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Number: TypeAlias = "int | float"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The settings for a value. Numbers are equal if |x - y| <= max(rel * max(|x|, |y|), abs)."""
+    """The settings that apply to a value.
+
+    Numbers are equal if |x - y| <= max(rel * max(|x|, |y|), abs).
+    """
 
     abs: float = 0.0
     rel: float = 0.0
@@ -26,11 +29,11 @@ class Rules:
     whitespace: Literal["keep", "ignore"] = "keep"
     lists: Literal["ordered", "any", "by"] = "ordered"
     key: str = ""
-    """The member by which elements of a list are aligned, with `lists` by."""
+    """The member by which list elements are aligned; only for `lists` by."""
     extra_keys: Literal["reject", "allow"] = "reject"
 
     def text(self, value: str) -> str:
-        """Return a text as it is compared."""
+        """Return a text in the form in which it is compared: letter case and white space folded by the settings."""
         folded = value.casefold() if self.case == "ignore" else value
         return " ".join(folded.split()) if self.whitespace == "ignore" else folded
 
@@ -40,7 +43,7 @@ class Rules:
         return self.abs > 0 or self.rel > 0
 
     def near(self, gold: Number, predicted: Number) -> bool:
-        """Return whether two numbers are equal, or near enough."""
+        """Return whether two numbers are equal within the tolerance."""
         if gold == predicted or not self.has_tolerance:
             return gold == predicted
         try:
@@ -55,19 +58,20 @@ _Places: TypeAlias = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """What is known of a value by its path: its rules, and whether it is ignored."""
+    """A place in an answer: the rules of the value there, and whether it is ignored."""
 
     rules: Rules
     number: int
-    """The number of the rules: places with the same one have equal rules."""
+    """The number of the rules; places with equal rules have the same number."""
     ignored: bool
     places: _Places
+    """How many segments of which configured paths lead to this place."""
     ranks: Mapping[str, tuple[int, int]]
-    """By setting, the length and the position of the path that it comes from."""
+    """For each setting from a path, the length and position of that path, by which a nearer path wins."""
 
 
 class RuleSet:
-    """The rules of all values: those of the answer, those below paths, and the paths of what is ignored."""
+    """The rules for all values of an answer: default rules, changes below JSONPaths, and paths of ignored values."""
 
     def __init__(
         self,
@@ -100,7 +104,7 @@ class RuleSet:
         return self.root.rules == Rules() and not self._paths
 
     def below(self, place: Place, step: str | int, length: int = 0) -> Place:
-        """Return the place of the value at a step below one; `length` is that of its list."""
+        """Return the place of the value one step below `place`: a key, or an index in a list of the given `length`."""
         if not place.places:
             return place
         is_named = step in self._steps or (isinstance(step, int) and step - length in self._steps)
@@ -140,16 +144,16 @@ class RuleSet:
 
 
 def is_number(value: JsonValue) -> TypeGuard[int | float]:
-    """Return whether a value is a number: true and false are none."""
+    """Return whether a value is a number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @lru_cache(maxsize=64)
 def rules_of(policy: Policy) -> RuleSet:
-    """Return the rules of a comparison policy."""
+    """Return the rules of a comparison policy; they are cached."""
     return RuleSet(
-        Rules(**_fields({name: getattr(policy, name) for name in _FIELDS})),
-        [(str(path), _fields(changes)) for path, changes in policy.paths.items() if isinstance(changes, Mapping)],
+        Rules(**_rule_fields({name: getattr(policy, name) for name in _FIELDS})),
+        [(str(path), _rule_fields(changes)) for path, changes in policy.paths.items() if isinstance(changes, Mapping)],
         policy.ignore,
     )
 
@@ -157,8 +161,8 @@ def rules_of(policy: Policy) -> RuleSet:
 _FIELDS = ("abs", "rel", "case", "whitespace", "lists", "extra_keys")  # of a `Policy` that are rules
 
 
-def _fields(settings: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return settings as fields of `Rules`."""
+def _rule_fields(settings: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return settings of `compare` as fields of `Rules`, with 0 for an unset number."""
     fields = {name: 0.0 if value is None else value for name, value in settings.items()}
     lists = fields.get("lists")
     if isinstance(lists, Mapping):

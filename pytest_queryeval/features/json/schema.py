@@ -30,21 +30,24 @@ MAX_LINE = 300  # characters
 
 @shape(TEXT)
 def read_json_schema(node: Node) -> JsonSchema:
-    """Read `file.json`, relative to the file that names it.
+    """Return the JSON Schema in the file that a node names, relative to the node's file.
 
-    Raise `CaseError` at the node, also for a problem in the file. All nodes that name a file share one object, so that
-    the schema is compiled once.
+    Nodes that name the same file share one object, so that the schema is compiled once. Raise `CaseError` at the node,
+    also for a problem in the file.
     """
     path = file_at(node.file.folder / required_text(node)).path
-    schema = _schema(path, modification_time(path))
+    schema = _cached_schema(path, modification_time(path))
     if isinstance(schema, str):
         raise node.problem(schema)
     return schema
 
 
 @lru_cache(maxsize=16)
-def _schema(path: Path, _: int) -> JsonSchema | str:
-    """Return the schema of a file, or the problem, which is cached as well: a large file is read once."""
+def _cached_schema(path: Path, _: int) -> JsonSchema | str:
+    """Return the schema of a file, or the text of its problem.
+
+    Both are cached, so that a large file is read once; the number is the time of the file's last change.
+    """
     from pytest_queryeval.features.json.schema_file import read_schema  # jsonschema takes long to import
 
     try:
@@ -63,16 +66,16 @@ JSON_SCHEMA = Key(
 
 
 def schema_of(case: Case) -> JsonSchema | None:
-    """Return the JSON Schema that the answers of a case have to satisfy, if any."""
+    """Return the JSON Schema that the answers of a case have to satisfy; None if there is none."""
     schema = case.extra.get("json_schema")
     return schema if isinstance(schema, JsonSchema) else None
 
 
 def violations(answer: JsonAnswer, schema: JsonSchema) -> tuple[str, ...]:
-    """Return the first rules that a trusted answer breaks, at most ten, by path: `$.query.limit: reason`.
+    """Return the first rules of the schema that a trusted answer breaks, at most ten, as texts `$.query.limit: reason`.
 
-    There is no time limit: untrusted answers are for `check_untrusted`. Raise `SourceError` if the schema or the
-    answer is too deep, or jsonschema fails.
+    They are sorted by path. There is no time limit, so use `check_untrusted` for untrusted answers. Raise `SourceError`
+    if the schema or the answer is nested too deeply, or jsonschema fails.
     """
     from pytest_queryeval.features.json import schema_child
 

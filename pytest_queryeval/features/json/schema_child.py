@@ -1,7 +1,7 @@
-"""The rules of a JSON Schema that an answer breaks: for a suite's own answers, and in a child process for all others.
+"""Finds the rules of a JSON Schema that an answer breaks: here for a suite's own answers, else in a child process.
 
 Loaded by `sandbox/host_child.py`. Patterns can run forever and references can multiply, so untrusted answers are
-checked where that can be stopped. Nothing is fetched: a schema comes with all documents that it refers to.
+checked in a process that can be stopped. Nothing is fetched: a schema comes with all documents that it refers to.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ JSON_WORDS = {"None": "null", "True": "true", "False": "false"}
 
 
 class TooDeep(Exception):  # noqa: N818 - it is an outcome
-    """The answer, or the references of the schema, are nested too deeply."""
+    """The error of an answer, or references of a schema, that are nested too deeply to be checked."""
 
 
 class _ShortRepr:
@@ -66,7 +66,7 @@ class _Object(_ShortRepr, dict[Any, Any]):
 
 
 def with_short_repr(value: Any) -> Any:
-    """Return a copy of a JSON value with a short `repr`."""
+    """Return a copy of a JSON value in which long texts, large numbers, lists and objects have a short `repr`."""
     match value:
         case str():
             return _Text(value) if len(value) > MAX_SHOWN else value
@@ -112,7 +112,10 @@ def _join_reprs(items: Iterable[Any], write: Callable[[Any, int], str], room: in
 
 
 def _multiple_of(validator: Any, divisor: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """Check `multipleOf` exactly in decimals: 4.35 is a multiple of 0.01, and numbers beyond floats are allowed."""
+    """Yield a violation unless a number is an exact decimal multiple: 4.35 is a multiple of 0.01.
+
+    Numbers beyond floats are allowed. This replaces jsonschema's check of `multipleOf`.
+    """
     if not validator.is_type(instance, "number"):
         return
     try:
@@ -125,7 +128,10 @@ def _multiple_of(validator: Any, divisor: Any, instance: Any, _: Any) -> Iterato
 
 
 def _unique_items(validator: Any, must_be_unique: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """Check `uniqueItems` in one pass: comparing all pairs of 100,000 objects would take hours."""
+    """Yield a violation for the first repeated item of an array, found in one pass.
+
+    This replaces jsonschema's check of `uniqueItems`, which compares all pairs: 100,000 objects would take hours.
+    """
     if not must_be_unique or not validator.is_type(instance, "array"):
         return
     first_indexes: dict[Any, int] = {}
@@ -137,7 +143,7 @@ def _unique_items(validator: Any, must_be_unique: Any, instance: Any, _: Any) ->
 
 
 def _hash_key(value: Any) -> Any:
-    """Return a key that is equal for equal JSON values only: 1 is 1.0 and not true."""
+    """Return a hashable key that is equal only for equal JSON values: 1 equals 1.0 and not true."""
     match value:
         case bool():
             return "boolean", value
@@ -150,9 +156,10 @@ def _hash_key(value: Any) -> Any:
 
 
 def _any_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """Check `anyOf` by the first violation of each schema: in all there may be millions.
+    """Yield a violation if a value fits none of the schemas of `anyOf`; only the first violation of each is found.
 
-    If only one schema fits the value itself, and is broken below it, its violation is the reason.
+    In all there may be millions. If only one schema fits the value itself and is broken below it, its violation is the
+    reason.
     """
     errors = []
     for error in _first_errors(validator, schemas, instance):
@@ -163,7 +170,10 @@ def _any_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[Val
 
 
 def _one_of(validator: Any, schemas: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
-    """Check `oneOf` like `_any_of`; if several schemas fit, name two of them by their numbers, from 0 as in paths."""
+    """Yield a violation if a value fits none of the schemas of `oneOf`, or more than one.
+
+    If several fit, the message names two of them by their numbers from 0.
+    """
     errors = list(_first_errors(validator, schemas, instance))
     fitting_numbers = [str(number) for number, error in enumerate(errors) if error is None]
     if not fitting_numbers:
@@ -180,7 +190,7 @@ def _first_errors(validator: Any, schemas: Any, instance: Any) -> Iterator[Any]:
 
 
 def _message(error: ValidationError) -> str:
-    """Return the message of a violation, which begins with the value as JSON has it."""
+    """Return the message of a violation, truncated, with a value at its start in JSON's words."""
     value, blank, rest = error.message.partition(" ")
     return truncate(f"{JSON_WORDS.get(value, value)}{blank}{rest}", MAX_REASON)
 
@@ -210,7 +220,7 @@ def _with_keywords(draft: Any) -> Any:
 def compile_schema(document: Any, referenced_documents: Mapping[str, Any]) -> Any:
     """Return a validator for a schema of any draft (2020-12 if it names none).
 
-    `referenced_documents` are the documents that it refers to, by their URIs; all have the same draft.
+    `referenced_documents` are the documents that it refers to by their URIs; all have the same draft.
     """
     draft: Any = validator_for(document, default=Draft202012Validator)
     rules = specification_with(draft.ID_OF(draft.META_SCHEMA))
@@ -223,7 +233,10 @@ def compile_schema(document: Any, referenced_documents: Mapping[str, Any]) -> An
 
 
 def _prepare(document: Any) -> Any:
-    """Return the schema without `$schema`, by which jsonschema would choose its own keywords again."""
+    """Return a copy of a schema without `$schema`, by which jsonschema would choose its own keywords again.
+
+    Its values have a short `repr`.
+    """
     copy = with_short_repr(document)
     if isinstance(copy, dict):
         copy.pop("$schema", None)
@@ -232,7 +245,7 @@ def _prepare(document: Any) -> Any:
 
 @contextmanager
 def deep_stack() -> Iterator[None]:
-    """Raise the recursion limit for deep answers: each level takes several calls."""
+    """Raise the recursion limit within the block for deep answers; raise `TooDeep` if even that is exceeded."""
     usual_limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(usual_limit, MAX_FRAMES))
     try:
@@ -249,9 +262,9 @@ def deep_stack() -> Iterator[None]:
 
 
 def violations(validator: Any, answer: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    """Return the first violations in the order of their paths, at most ten: the steps of the path, and the reason.
+    """Return the first violations by path, at most ten: the steps of the path, and the reason, both unescaped.
 
-    Neither is escaped. Raise `TooDeep`, and jsonschema's errors if the schema cannot be used.
+    Raise `TooDeep` for a deep answer, and jsonschema's errors if the schema cannot be used.
     """
     with deep_stack():
         reasons = []
@@ -263,16 +276,17 @@ def violations(validator: Any, answer: Any) -> list[tuple[tuple[str | int, ...],
 
 
 class Driver(driver.Driver):
-    """Driver that keeps the last schemas compiled; `settings` have `schema` and `answer`, marshalled.
+    """Checks answers against schemas; it keeps the last schemas compiled.
 
-    The schema is its document and a mapping of the documents that it refers to.
+    `settings` of a request have `schema` and `answer`, both marshalled. The schema is its document and a mapping of the
+    documents that it refers to.
     """
 
     def __init__(self) -> None:
         self._validators: OrderedDict[bytes, Any] = OrderedDict()
 
     def run(self, settings: Settings, query: str, timeout: float) -> Answer:
-        """Return a row for each violation; raise like `violations`."""
+        """Return an answer with a row for each violation; raise the errors of `violations`."""
         packed_schema = settings["schema"]
         if packed_schema not in self._validators:
             self._validators[packed_schema] = compile_schema(*marshal.loads(packed_schema))  # noqa: S302 - from our own parent
@@ -283,7 +297,7 @@ class Driver(driver.Driver):
         return make_answer(("steps", "reason"), violations(self._validators[packed_schema], answer))
 
     def classify(self, error: Exception) -> Verdict:
-        """Return the type of an error; there are few, since the schema was checked when it was read."""
+        """Return the verdict on an error of `run`: a deep answer is the query's fault, anything else the schema's."""
         if isinstance(error, TooDeep):
             return "failure", "invalid", str(error)
         return "fault", f"{type(error).__name__}: {error}"

@@ -1,4 +1,4 @@
-"""A JSON Schema from its file, with all files that it refers to, checked for errors."""
+"""Reads a JSON Schema with all files that it refers to, and checks it for errors."""
 
 from __future__ import annotations
 
@@ -42,12 +42,16 @@ SAME_VALUE_BY_KEY = ("dependentSchemas", "dependencies")
 
 
 def read_schema(file: File) -> JsonSchema:
-    """Read a schema and the files that it refers to, all below its folder; nothing is ever fetched.
+    """Return the schema in a file with the files that it refers to, all below its folder; nothing is fetched.
 
-    Raise `CaseError` if a file is neither JSON nor YAML, not a schema of its draft (2020-12 by default), or of another
-    draft than the first, if a reference has no target, or if any answer would satisfy the schema by mistake.
+    Raise `CaseError` in these cases:
+
+    - a file is neither JSON nor YAML, or not a schema of its draft (2020-12 by default)
+    - a file has another draft than the first
+    - a reference has no target, or leads back to itself
+    - any answer would satisfy the schema, because it is no schema
     """
-    document = _document(file)
+    document = _read_document(file)
     if problem := _problem_of_wrapper(document):
         raise file.problem(problem)
     try:
@@ -58,7 +62,7 @@ def read_schema(file: File) -> JsonSchema:
     return JsonSchema(file.shown, document, resources)
 
 
-def _document(file: File) -> JsonValue:
+def _read_document(file: File) -> JsonValue:
     if file.path.suffix.lower() not in (".yaml", ".yml"):
         return json_value(read_json(file))
     document = read_yaml(file)
@@ -68,7 +72,7 @@ def _document(file: File) -> JsonValue:
 
 
 def _problem_of_wrapper(document: JsonValue) -> str:
-    """Return what is wrong with an object that is no schema, such as one that has a schema under another key."""
+    """Return why an object is no schema, such as one with a schema under another key; empty if it may be one."""
     if not isinstance(document, dict) or not document or _is_schema(document):
         return ""
     others = [key for key in document if key not in KEYWORDS]
@@ -82,7 +86,7 @@ def _problem_of_wrapper(document: JsonValue) -> str:
 
 
 def _is_schema(document: Mapping[str, JsonValue]) -> bool:
-    """Return whether an object has a keyword that limits answers; a `type` that is none of JSON's types is not one."""
+    """Return whether an object has a keyword that limits answers; `type` counts only with one of JSON's types."""
     return any(
         key in RULES and (key != "type" or value in TYPES or isinstance(value, list)) for key, value in document.items()
     )
@@ -98,7 +102,7 @@ def _path_of_schema(document: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 class _OutsideFolder(Exception):  # noqa: N818 - it becomes an error with its reference
-    """A URI that is not a file below the folder of the schema."""
+    """The error of a URI that does not lead to a file below the folder of the schema."""
 
 
 class _Reference(NamedTuple):
@@ -110,9 +114,9 @@ class _Reference(NamedTuple):
 
 
 class _Links:
-    """All references of a schema, and in `resources` the referenced documents by their URIs.
+    """Follows all references of a schema; `resources` are the referenced documents by their URIs.
 
-    Raises `CaseError` where some lead back to themselves.
+    Raise `CaseError` for a faulty document, a reference without target, or references that lead back to themselves.
     """
 
     def __init__(self, file: File, document: JsonValue) -> None:
@@ -131,7 +135,7 @@ class _Links:
         self._base = urljoin(root.id() or "", "x")[:-1]
         self._walk(root, self._registry.resolver_with_root(root), file)
         for reference in self._references:  # the list grows meanwhile
-            target = _target(reference)
+            target = _reference_target(reference)
             if id(target.contents) not in self._checked_ids:
                 _check_draft(target.contents, reference.file, self._draft)
                 self._walk(self._specification.create_resource(target.contents), target.resolver, reference.file)
@@ -145,7 +149,7 @@ class _Links:
             raise reference.file.problem(problem) from error
 
     def _walk(self, resource: Resource[Any], resolver: Any, file: File) -> None:
-        """Check a schema and all those within it, and collect their references."""
+        """Check a schema and all schemas within it, and collect their references; raise `CaseError` for a fault."""
         pending_schemas = [(resource, resolver)]
         while pending_schemas:
             resource, resolver = pending_schemas.pop()
@@ -165,14 +169,17 @@ class _Links:
             pending_schemas += [(part, resolver.in_subresource(part)) for part in resource.subresources()]
 
     def _retrieve(self, uri: str) -> Resource[Any]:
-        """Return the content of the file that a URI refers to."""
+        """Return the document that a URI refers to, and read and check its file at first use.
+
+        Raise `_OutsideFolder` for a URI outside the schema's folder.
+        """
         if uri not in self.resources:
             reference = urlsplit(uri.removeprefix(self._base))
             path = normpath(unquote(reference.path))
             if reference.scheme or reference.netloc or path.startswith(("/", "..")) or not uri.startswith(self._base):
                 raise _OutsideFolder(uri)
             file = file_at(self._file.folder / path)
-            self.resources[uri] = document = _document(file)
+            self.resources[uri] = document = _read_document(file)
             _check_draft(document, file, self._draft)
             resource = Resource.from_contents(document, self._specification)
             self._walk(resource, self._registry.resolver(uri), file)
@@ -180,7 +187,10 @@ class _Links:
 
 
 def _check_draft(document: JsonValue, file: File, default: Any) -> Any:
-    """Return the draft of a schema; raise `CaseError` if it is unknown, or its rules are broken."""
+    """Return the validator class of a schema's draft; raise `CaseError` if it is unknown or its rules are broken.
+
+    `default` is used if the schema names no draft.
+    """
     if not isinstance(document, dict | bool):
         raise file.problem("a schema is an object, true or false")
     draft_uri = document.get("$schema") if isinstance(document, dict) else None
@@ -212,7 +222,10 @@ def _check_patterns(schema: Mapping[str, JsonValue], file: File) -> None:
 
 
 def _for_same_value(schema: Mapping[str, JsonValue]) -> Iterator[Any]:
-    """Yield the schemas within one that apply to the same value; keywords unknown to the draft may have any form."""
+    """Yield the schemas within a schema that apply to the same value as the schema itself.
+
+    Keywords unknown to the draft may have any form.
+    """
     yield from (schema[key] for key in SAME_VALUE if key in schema)
     for parts in (schema.get(key) for key in SAME_VALUE_LISTS):
         yield from parts if isinstance(parts, list) else ()
@@ -220,8 +233,8 @@ def _for_same_value(schema: Mapping[str, JsonValue]) -> Iterator[Any]:
         yield from by_key.values() if isinstance(by_key, dict) else ()
 
 
-def _target(reference: _Reference) -> Any:
-    """Return the target of a reference, with the resolver for its own references; raise `CaseError`."""
+def _reference_target(reference: _Reference) -> Any:
+    """Return the target of a reference with the resolver for its own references; raise `CaseError` if there is none."""
     try:
         return reference.resolver.lookup(reference.text)
     except (Unresolvable, ValueError, TypeError, AttributeError) as error:

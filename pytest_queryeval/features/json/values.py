@@ -1,6 +1,6 @@
-"""JSON values: whether two are equal, the same text for equal values, the paths of a value.
+"""JSON values: equality, a canonical text, and the values at each path.
 
-The steps of a path are the keys of objects and the indexes of lists, or one step for all items of a list.
+The steps of a path are keys of objects and indexes of lists, or one step for all items of a list.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _ENCODER = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")
 
 
 def equal(gold: JsonValue, predicted: JsonValue) -> bool:
-    """Return whether both are the same JSON value: 1 is 1.0 and not true; only the order of lists counts.
+    """Return whether both are the same JSON value: 1 equals 1.0 and not true; the order of keys is ignored.
 
-    Numbers are compared exactly by value, texts by their characters.
+    Numbers are compared exactly by value, texts by their characters, and lists in order.
 
     >>> equal({"a": 1, "b": [2]}, {"b": [2.0], "a": 1}), equal([1], [True])
     (True, False)
@@ -36,7 +36,7 @@ def equal(gold: JsonValue, predicted: JsonValue) -> bool:
 
 
 def _same_booleans(gold: JsonValue, predicted: JsonValue) -> bool:
-    """Return whether values that are equal in Python, where True is 1, have their booleans at the same places."""
+    """Return whether values that are equal in Python, where True is 1, have booleans at the same places."""
     if isinstance(gold, dict) and isinstance(predicted, dict):
         return all(_same_booleans(item, predicted[key]) for key, item in gold.items())
     if isinstance(gold, list) and isinstance(predicted, list):
@@ -45,7 +45,7 @@ def _same_booleans(gold: JsonValue, predicted: JsonValue) -> bool:
 
 
 def canonical_text(value: JsonValue) -> str:
-    """Return the value as JSON text, the same for all values that are `equal`.
+    """Return a value as JSON text that is the same for all `equal` values.
 
     Keys are sorted, there are no spaces, and only characters that JSON forbids are escaped.
 
@@ -69,17 +69,17 @@ def _with_plain_numbers(value: JsonValue) -> JsonValue:
 
 
 def is_leaf(value: JsonValue) -> bool:
-    """Return whether a value has no paths below it: a scalar, an empty object or an empty list."""
+    """Return whether a value is a scalar, an empty object or an empty list."""
     return not (value and isinstance(value, _CONTAINERS))
 
 
 def values_by_path(
     gold: JsonValue, predicted: JsonValue, *, depth: Depth = "top", lists: Lists = "index"
 ) -> Iterator[tuple[Values, Values]]:
-    """Yield the values of gold and of predicted on each path that either has; an empty sequence for a missing path.
+    """Yield for each path of gold or predicted the values of both; an empty sequence for a side without the path.
 
     With `depth="top"` paths have one step. With `lists="set"` a path may have several values, else at most one. The
-    order is deterministic; on the top level it is that of gold.
+    order is deterministic, and at the top level that of gold.
     """
     pending_pairs: list[tuple[Values, Values]] = [((gold,), (predicted,))]
     while pending_pairs:
@@ -95,7 +95,7 @@ def values_by_path(
 
 
 def _children(values: Values, lists: Lists) -> Mapping[Step, Values]:
-    """Map each step that leads down from the values to the values that it reaches."""
+    """Return the values one step below the given values, by step."""
     if len(values) == 1:
         return _children_of_one(values[0], lists)
     children: dict[Step, list[JsonValue]] = {}
