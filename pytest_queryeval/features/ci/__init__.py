@@ -106,7 +106,7 @@ def annotation_lines(report: Report, root: Path) -> Iterator[str]:
 
 
 def _in_repository(path: Path, workspace: Path) -> str:
-    """Return the path relative to the repository; empty for a file outside it, or a name with control characters.
+    """Return the path relative to the repository; empty for a file outside it, or a name with invisible characters.
 
     Links among the folders are followed, because one folder may have two names. The file itself is not resolved if it
     is a link.

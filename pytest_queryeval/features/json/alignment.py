@@ -192,7 +192,7 @@ class Comparison:
     def pairs(self, gold: Value, predicted: Value) -> Pairs:
         """Return the places of corresponding elements of two lists as pairs (gold, predicted), sorted by gold's place.
 
-        Elements that share no leaf do not correspond.
+        Elements that are aligned by a member may share no leaf; other elements that share no leaf do not correspond.
         """
         key = id(gold), id(predicted)
         if key not in self._pairs:

@@ -234,9 +234,9 @@ def _example_files(folder: Path, choices: _Choices) -> dict[Path, str]:
 
 
 def _files_around(folder: Path, ci: str) -> dict[Path, str]:
-    """Return the files around a suite by their paths: a pytest.ini unless pytest has settings, and the CI workflow.
+    """Return the files around a suite by their paths: a pytest.ini unless pytest has settings, and a CI workflow.
 
-    Raise `QueryEvalError` if the workflow cannot name the folder.
+    There is no workflow if `ci` is 'none'. Raise `QueryEvalError` if the workflow cannot name the folder.
     """
     contents: dict[Path, str] = {}
     # The root is the repository that holds the folder, else the current folder if that holds it.
