@@ -1,4 +1,4 @@
-"""Why answers are wrong: the edits and repairs that a kind of queries has, and what kinds share to find them."""
+"""Why answers are wrong: what kinds of queries share to find edits and repairs of predicted queries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_SPELLINGS = 60  # of a query that are read
 PLAIN_QUOTES = str.maketrans(
     {**dict.fromkeys("\u201c\u201d\u201e\u201f", '"'), **dict.fromkeys("\u2018\u2019\u201a\u201b", "'")}
 )
-"""What typographic quotes stand for."""
+"""A translation of typographic quotes to plain quotes."""
 # Names with what they are qualified by, texts and IRIs are single tokens.
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|<[^<>\s]*>|[?$]?[\w`]+(?:(?:[.:]+|\\?#)[\w`]+)*|\S""")
 T = TypeVar("T")
@@ -29,14 +29,14 @@ U = TypeVar("U")
 
 
 class Correction(NamedTuple):
-    """What is wrong with gold, and the query that it should be."""
+    """A fault of the gold query: the edit that fixes it, and the fixed query."""
 
     edit: CausingEdit
     query: str
 
 
 class Repair(NamedTuple):
-    """A query that may run where the predicted one did not, with the clause that differs and what changes there."""
+    """A query that may run instead of a predicted query that failed, with the clause and the text of the change."""
 
     clause: str
     change: str
@@ -44,51 +44,51 @@ class Repair(NamedTuple):
 
 
 class FailedQuery(NamedTuple):
-    """A predicted query that its engine refused, with what a repair can be taken from."""
+    """A predicted query that its engine refused, with everything that repairs are derived from."""
 
     text: str
     message: str
     gold: str
     schema: Schema = Schema()
-    """The tables of a database."""
+    """The tables of the database; empty for SPARQL."""
     dialect: str = ""
     source: Source | None = None
 
 
 class Edits(NamedTuple):
-    """The differences of two queries."""
+    """The differences between a predicted and a gold query, and how to search for the cause among them."""
 
     groups: Sequence[QueryEdits] = ()
-    """Edits that lead from the predicted query to gold; a group is tried where those before it hold no cause."""
+    """Groups of edits from the predicted query to gold; a group is tried if the groups before it have no cause."""
     fallback: Callable[[], Cause | SharedPatterns | None] = lambda: None
-    """Returns what to report where no edits are the cause."""
+    """Return what to report if no edits are the cause; None for nothing."""
     most_untested: int = 0
-    """Of how many edits a cause may be after which the answer is gold's on the source, but not on small databases."""
+    """The greatest number of edits in a cause that gives gold's answer on the source, but not on small databases."""
     databases: int = 8
-    """On how many small databases a repaired query is compared with gold."""
+    """The number of small databases on which a repaired query is compared with gold."""
     is_extended: bool = False
-    """Whether edits that are enough on the source, but not on small databases, are tried with one more at once."""
+    """Whether edits that are enough on the source, but not on small databases, are next tried with one more edit."""
     prefers_untested: bool = False
-    """Whether edits of which `most_untested` are enough on the source are not tried with more."""
+    """Whether edits that are enough on the source are not tried with more edits if they are at most `most_untested`."""
     correction: Correction | None = None
-    """Of gold, where the data show that it is at fault: then predicted is compared with the query that it should be."""
+    """A fault of gold that the data shows, or None; with a fault, predicted is compared with the fixed query."""
     in_other_words: str = ""
-    """The predicted query, written anew without edits; empty if that may change its meaning."""
+    """The predicted query, written again from its tree without an edit; empty if that may change its meaning."""
     is_determined: bool = False
-    """Whether the predicted query has only one answer."""
+    """Whether the predicted query has only one possible answer."""
     repairs: Iterable[Repair] = ()
-    """Of a predicted query that its engine refused: queries that differ from it in one place, the likeliest first."""
+    """Repairs of a predicted query that its engine refused, by one change, the likeliest first."""
     translations: Iterable[Repair] = ()
-    """Further ones, which are tried if no repair runs."""
+    """Further repairs, tried if no other repair runs."""
     first_edits: Sequence[CausingEdit] = ()
-    """Those that each combination of edits is made after, such as of terms that the source does not have."""
+    """Edits that were made in the predicted query before its differences were found, such as of unknown terms."""
 
 
 class EditFinder(Protocol):
-    """Finds the differences of two queries of a kind."""
+    """A function that finds the differences between a predicted and a gold query of a kind."""
 
     def __call__(self, predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
-        """Return the edits, no group where one of the queries cannot be read; gold has an answer.
+        """Return the edits from the predicted query to gold, which has an answer; no groups if a query cannot be read.
 
         Raise `SourceError` if the source is asked and does not answer.
         """
@@ -103,10 +103,10 @@ EDITS: Registry[EditFinder] = Registry(
 
 
 def repair(before: str, after: str, clauses: Mapping[str, str], default: str) -> Repair | None:
-    """Return a repair by the tokens in which two texts differ; None if there are none.
+    """Return the repair that turns the text `before` into `after`, with the tokens that differ; None if there are none.
 
-    `clauses` maps the words, in upper case, with which clauses begin to the names of the clauses; `default` is the
-    clause of what precedes all of them.
+    `clauses` maps words in upper case with which clauses begin to the names of the clauses. `default` is the clause
+    before the first such word.
 
     >>> repair("SELECT a, FROM t", "SELECT a FROM t", {"SELECT": "SELECT", "FROM": "FROM"}, "SELECT")
     Repair(clause='SELECT', change=', → nothing', query='SELECT a FROM t')
@@ -137,12 +137,14 @@ def repair(before: str, after: str, clauses: Mapping[str, str], default: str) ->
 
 
 def repairs(before: str, texts: Iterable[str], clauses: Mapping[str, str], default: str) -> Iterator[Repair]:
-    """Yield a repair for each of the texts that differs from the one before."""
+    """Yield a repair for each of the texts that differs from `before`; see `repair`."""
     yield from filter(None, (repair(before, text, clauses, default) for text in texts))
 
 
 def in_order(text: str, starts: Sequence[int], ranks: Sequence[int], end: int) -> str:
-    """Return the clauses of a text, which begin at `starts`, in the order of their ranks.
+    """Return the clauses of a text, which begin at `starts` and end at `end`, sorted by their ranks.
+
+    Text before the first start is left out.
 
     >>> in_order("SELECT a WHERE b FROM t", [9, 17], [2, 1], 23)
     'FROM t WHERE b'
@@ -158,7 +160,7 @@ def _span(text: str, matches: Sequence[re.Match[str]]) -> str:
 def without_common(
     left: Iterable[T], right: Iterable[T], key: Callable[[T], object] = lambda member: member
 ) -> tuple[list[T], list[T]]:
-    """Return the members of each side that the other side lacks, as often as it lacks them; `key` compares them.
+    """Return the members of each side without those in common, as multisets; `key` gives what is compared.
 
     >>> without_common("aab", "abc")
     (['a'], ['c'])
@@ -179,14 +181,15 @@ def without_common(
 
 
 def without(members: Iterable[T], removed: Sequence[T]) -> list[T]:
-    """Return the members without these objects; members that only equal them stay."""
+    """Return the members except these very objects; members that only equal a removed object stay."""
     return [member for member in members if not any(member is removed_member for removed_member in removed)]
 
 
 def best_pairs(left: Sequence[T], right: Sequence[U], score: Callable[[T, U], float | None]) -> list[tuple[T, U]]:
-    """Pair members of two sequences, each at most once, those of the highest score first; None rules a pair out.
+    """Return pairs of members of two sequences, each member in at most one pair, in the order of `left`.
 
-    Of pairs with the same score, members in nearby places come first.
+    Pairs with the highest score are chosen first, and of equal scores those in the nearest places. A score of None
+    rules a pair out.
 
     >>> best_pairs(["ab", "c"], ["d", "abc"], lambda left, right: len({*left} & {*right}) or None)
     [('ab', 'abc')]

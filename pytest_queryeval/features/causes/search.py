@@ -1,4 +1,4 @@
-"""Why a prediction is wrong: the fewest edits after which it answers as gold does, found by running it."""
+"""The search for why a prediction is wrong: the fewest edits after which its query answers as gold does."""
 
 from __future__ import annotations
 
@@ -44,9 +44,10 @@ THEN_EQUAL = "; with that, the answers are equal"
 
 
 def add_cause(result: CaseResult, session: Session) -> CaseResult:
-    """Return the result with its cause, or in the details of the shown trial what its query shares with gold.
+    """Return the result with the cause of its wrong answer, if one is found.
 
-    The details say where a recording has no cause to replay.
+    Shared patterns are put in the details of the shown trial instead. An error of the search becomes a note there, for
+    instance if a recording has no cause. `EngineError` is raised.
     """
     try:
         cause = find_cause(result, session)
@@ -66,13 +67,14 @@ def _without_cause(result: CaseResult, reason: str) -> CaseResult:
 
 
 def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns | None:
-    """Return why the shown trial, which is wrong, is so; None if nothing is known.
+    """Return why the shown trial is wrong; None if nothing is known.
 
-    The cause of a failure, and of an answer that is not a table, follows from it; a query that its engine refused is
-    repaired where one change makes it run. That of a wrong answer is the first combination of edits after which the
-    query, run on the same source under the same limits, has gold's answer; unless `cause_mode` is full, all queries run
-    for CAUSE_SECONDS together. Raise `SourceError` if a recording is replayed that does not have the cause, and if it
-    cannot be recorded.
+    - A failure, or an answer that is not a table, is a cause by itself.
+    - A query that its engine refused is repaired if one change makes it run.
+    - For a wrong answer, edits are combined until the query has gold's answer on the same source under the same limits.
+
+    Unless `cause_mode` is full, all queries together run for at most CAUSE_SECONDS. Raise `SourceError` if a recording
+    that is replayed lacks the cause, or the cause cannot be recorded.
     """
     case, trial = result.case, result.shown
     source = case.settings.source
@@ -101,10 +103,10 @@ def find_cause(result: CaseResult, session: Session) -> Cause | SharedPatterns |
 
 
 def _with_translated_gold(case: Case, trial: Trial, session: Session) -> tuple[Case, Trial]:
-    """Return a case and its trial as if gold, translated, had run on the source of the prediction.
+    """Return the case and its trial as if the translated gold query had run on the source of the prediction.
 
-    Where gold has no translation that gives its answer there, the trial has a gold without a query, to which no edits
-    lead. Raise `SourceError` if the source cannot be queried, unless the prediction failed: that is a cause by itself.
+    If no translation gives gold's answer there, the trial's gold has no query, so that no edits lead to it. Raise
+    `SourceError` if the source cannot be queried, unless the prediction failed, which is a cause by itself.
     """
     gold = None
     with nullcontext() if trial.predicted.error is None else suppress(SourceError):
@@ -117,7 +119,10 @@ def _with_translated_gold(case: Case, trial: Trial, session: Session) -> tuple[C
 
 
 def _translated_gold(case: Case, trial: Trial, session: Session) -> Execution | None:
-    """Run gold, translated, on the source of the prediction; None if that does not give gold's answer."""
+    """Return the execution of the translated gold query on the source of the prediction.
+
+    None if there is no translation, or if it does not give gold's answer.
+    """
     gold = session.execute_cached(case.golds[trial.gold_index], case.on_gold_source)
     if gold.query is None or gold.answer is None:
         return None
@@ -154,10 +159,10 @@ def _recorded(
 
 
 class _Repaired(NamedTuple):
-    """The predicted query after some edits, which is right on the source."""
+    """The predicted query after some edits, which has gold's answer on the source."""
 
     numbers: Sequence[int]
-    """Of the edits."""
+    """The numbers of the edits."""
     query: str
     answer: Answer | None
 
@@ -166,29 +171,32 @@ _Attempt: TypeAlias = tuple[CausingEdit, Execution]
 
 
 class _Search:
-    """The search for what is wrong with the prediction of a trial, on its source and on small databases."""
+    """The search for why the prediction of a trial is wrong, on its source and on small databases."""
 
     def __init__(self, case: Case, trial: Trial, gold: Execution, session: Session, refusals: int = 0) -> None:
-        """Search for what is wrong after `refusals` repairs that the engine refused, too."""
+        """Prepare the search; `refusals` counts the repairs before it that the engine refused."""
         self._refusals = refusals
         self._case, self._trial, self._gold, self._session = case, trial, gold, session
         self._refuting: list[tuple[SmallDatabases[Any], Any]] = []  # small databases, with their states
 
     @cached_property
     def _differences(self) -> Edits:
-        """The edits that lead to gold."""
+        """The edits from the predicted query to gold."""
         return EDITS[self._case.settings.kind](self._trial.predicted, self._gold, self._case, self._session)
 
     @cached_property
     def _limited_case(self) -> Case:
-        """The case with the limit of repaired queries, whose answers have as many rows as gold's."""
+        """The case for running repaired queries: if duplicates count, limited to one row more than gold's answer."""
         settings, row_count = self._case.settings, _row_count(self._gold)
         if settings.policy.duplicates != "count" or row_count is None:
             return self._case
         return replace(self._case, settings=replace(settings, max_rows=min(settings.max_rows, row_count + 1)))
 
     def cause(self) -> Cause | SharedPatterns | None:
-        """Return why the prediction is wrong; None if it is right, and if nothing is known."""
+        """Return why the prediction is wrong; None if it is right, or nothing is known.
+
+        Raise `EngineError` if the engine gives another answer to the same query in other words.
+        """
         failure = self._trial.predicted.error
         if self._gold.answer is None:  # it is no longer cached, and takes longer than a cause may
             return None
@@ -207,7 +215,7 @@ class _Search:
         return next(filter(None, causes), None) or self._differences.fallback()
 
     def score(self, execution: Execution) -> float | None:
-        """Return the score of an execution in the place of the prediction's."""
+        """Return the deciding metric's score of an execution as the prediction; 0.0 for a wrong number of rows."""
         if _row_count(execution) == 0 and _row_count(self._gold):
             return 0.0
         if self._case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(self._gold):
@@ -219,9 +227,9 @@ class _Search:
         return self._session.execute_cached(QueryOrAnswer(query=query), case, is_derived=True)
 
     def _answers_as_gold(self, query: str, databases: int) -> bool | None:
-        """Return whether a query answers as gold does on small databases, too; None if none can be made.
+        """Return whether no small database refutes a query; None if there are no small databases.
 
-        They are as many, and those that told another query from gold.
+        The query is compared with gold on `databases` of them, and on those that refuted an earlier query.
         """
         gold = self._gold.query or ""
         try:
@@ -230,17 +238,20 @@ class _Search:
             return None
 
     def _is_too_slow(self) -> bool:
-        """Return whether the predicted query, written anew, would take all the time that a cause may take."""
+        """Return whether the predicted query, written again, would use up the time of the whole search."""
         is_limited = self._session.cause_mode == "auto" and bool(self._differences.in_other_words)
         return is_limited and self._trial.predicted.seconds > CAUSE_SECONDS
 
     def _is_right_in_other_words(self) -> bool:
-        """Return whether the predicted query has gold's answer once it is only written anew, without an edit."""
+        """Return whether the predicted query has gold's answer once it is only written again, without an edit."""
         query = self._differences.in_other_words
         return bool(query) and self.score(self._run(query, self._limited_case)) == 1.0
 
     def _check_engine(self) -> None:
-        """Raise `EngineError` if the source still gives another answer to the predicted query as it is written."""
+        """Raise `EngineError` if the source still gives a wrong answer to the predicted query as it is written.
+
+        The query must have only one possible answer.
+        """
         predicted = self._trial.predicted
         is_determined = self._differences.is_determined
         if is_determined and self.score(self._run(predicted.query or "", self._limited_case)) != 1.0:
@@ -248,11 +259,16 @@ class _Search:
             raise EngineError(f"{problem}: use another engine, and report this to its makers")
 
     def _cause_of_failure(self, label: CauseLabel) -> Cause | None:
-        """Return the change after which a query that its engine refused has gold's answer, or at least runs.
+        """Return the change after which a query that its engine refused has gold's answer, or at least runs; else None.
 
-        That is a repair of the query alone, else an edit that leads to gold, else a repair with such edits, which comes
-        before the edit alone if no repair runs, or several tables have a column. A change that only makes it run is a
-        cause without a repaired query.
+        The first of these that succeeds is returned:
+
+        - a repair of the query alone
+        - an edit that leads to gold
+        - a repair followed by edits that lead to gold
+
+        The last two change places if no repair runs, or if the query names an ambiguous column. A change that only
+        makes the query run is a cause without a repaired query.
         """
         cause, attempt = self._repair(label)
         is_ambiguous = label == "ambiguous-column"  # which an edit that leads to gold does not show
@@ -272,9 +288,9 @@ class _Search:
         return _together(attempt, further) or Cause(edits=(still_wrong, *known))
 
     def _edited(self, label: CauseLabel, *, tested: bool) -> Cause | None:
-        """Return the edit that leads from a failed prediction to gold's answer, under the label of the failure.
+        """Return the edit from a failed prediction to gold's answer, labelled as the failure; None if there is none.
 
-        If `tested`, its answer has to be gold's on small databases, too.
+        If `tested`, the answer has to be gold's on small databases too.
         """
         for edits in () if self._is_right_in_other_words() else self._differences.groups:
             for cause in self._causes(edits, most=1):
@@ -283,17 +299,17 @@ class _Search:
         return None
 
     def _further(self, attempt: _Attempt | None) -> Cause | SharedPatterns | None:
-        """Return what is still wrong after a repair, unless it is the last of those that failed."""
+        """Return what is still wrong after a repair; None if there is no repair, or too many repairs were refused."""
         if attempt is None or (attempt[1].error is not None and self._refusals == MAX_REFUSALS):
             return None
         trial, refusals = replace(self._trial, predicted=attempt[1], scores={}), self._refusals + 1
         return _Search(self._case, trial, self._gold, self._session, refusals).cause()
 
     def _repair(self, label: CauseLabel) -> tuple[Cause | None, _Attempt | None]:
-        """Return the first repair of a failed prediction that has gold's answer, and the first that runs.
+        """Return the first repair of a failed prediction that has gold's answer, and the first repair that runs.
 
-        A repair that has it on small databases, too, comes before one that has it on the source only. If none runs, the
-        second is the first repair that fails for another reason.
+        A repair that also has gold's answer on small databases comes before a repair that has it on the source only. If
+        no repair runs, the second result is the first repair that fails for another reason. Either may be None.
         """
         running: _Attempt | None = None
         refused: _Attempt | None = None
@@ -324,7 +340,7 @@ class _Search:
         return untested, running or refused
 
     def _cause_beside_gold(self, correction: Correction) -> Cause:
-        """Return what is wrong with gold, and the edits that lead from predicted to the query that gold should be."""
+        """Return the fault of gold, with the edits that lead from the predicted query to the fixed gold query."""
         gold = self._run(correction.query, self._case)
         case = replace(self._case, golds=(QueryOrAnswer(query=correction.query),))
         search = _Search(case, replace(self._trial, gold_index=0, scores={}), gold, self._session)
@@ -338,9 +354,9 @@ class _Search:
     def _causes(self, edits: QueryEdits, *, most: int = MAX_EDITS) -> Iterator[Cause]:
         """Yield a cause for each combination of at most `most` edits after which the query answers as gold everywhere.
 
-        Edits that only the small databases need come last; there may be one more than `most` if edits are extended. If
-        small databases refute all combinations, the first one of at most `most_untested` edits that is right on the
-        source is yielded. It, untested, is also preferred to several edits of which one replaces a whole query.
+        Edits that only small databases need come last; with extended edits a cause may have one edit more. If small
+        databases refute all combinations, yield the first of at most `most_untested` edits that is right on the source.
+        That one also comes before several edits of which one replaces a whole query.
         """
         most_untested, is_extended = self._differences.most_untested, self._differences.is_extended
         first_edits = self._differences.first_edits
@@ -375,9 +391,10 @@ class _Search:
     def _with_effect_first(
         self, edits: QueryEdits, repaired: _Repaired, sufficient: Sequence[_Repaired]
     ) -> tuple[CausingEdit, ...]:
-        """Return the edits of a cause; at the end, and marked, those without which the source gives the same answer.
+        """Return the edits of a cause, with edits that do not change the source's answer at the end, marked as such.
 
-        A set operation has an effect, even if a short answer hides it; an answer without rows may hide any effect.
+        `sufficient` are combinations that were right on the source. A set operation has an effect even if a short
+        answer hides it. An answer without rows may hide any effect.
         """
         numbers = needed = repaired.numbers
         is_empty = isinstance(repaired.answer, Table) and not repaired.answer.rows
@@ -397,7 +414,7 @@ class _Search:
     def _with_fewer(
         self, edits: QueryEdits, numbers: Sequence[int], refuted: Sequence[_Repaired]
     ) -> Iterator[_Repaired]:
-        """Yield what is right on the source with one of these edits less, but for what was refuted."""
+        """Yield the combinations with one of these edits less that are right on the source, except refuted ones."""
         for fewer in combinations(numbers, len(numbers) - 1) if len(numbers) > 1 else ():
             query = None if any({*part.numbers} == {*fewer} for part in refuted) else edits.applied(fewer)
             if query is not None:
@@ -406,9 +423,10 @@ class _Search:
                     yield _Repaired(fewer, query, execution.answer)
 
     def _right_on_source(self, edits: QueryEdits, most: int, extended: deque[Sequence[int]]) -> Iterator[_Repaired]:
-        """Yield the combinations of at most `most` edits after which the query is right on the source.
+        """Yield the combinations of at most `most` edits after which the query has gold's answer on the source.
 
-        Combinations that the caller adds to `extended` are tried before all others.
+        Combinations that the caller adds to `extended` meanwhile are tried before all others. The search ends at its
+        limits of queries and cells, and at a timeout.
         """
         tried: set[str] = set()
         cells = 0
@@ -433,7 +451,10 @@ class _Search:
 
 
 def _together(attempt: _Attempt | None, further: Cause | SharedPatterns | None) -> Cause | None:
-    """Return a repair with the edits that lead to gold's answer; None if they are many, apart from unknown terms."""
+    """Return a repair followed by the edits that lead to gold's answer, as one cause.
+
+    None if either is missing, or if there are more than MAX_EDITS edits apart from unknown terms.
+    """
     if attempt is None or not isinstance(further, Cause) or further.repaired_query is None:
         return None
     count = sum(edit.label != "unknown-term" for edit in further.edits)
@@ -441,9 +462,9 @@ def _together(attempt: _Attempt | None, further: Cause | SharedPatterns | None) 
 
 
 def _combinations(edits: QueryEdits, most: int, extended: deque[Sequence[int]]) -> Iterator[tuple[Sequence[int], bool]]:
-    """Yield the combinations of at most `most` edits, before each of them those that the caller adds to `extended`.
+    """Yield combinations of at most `most` edits, and whether the caller added the combination to `extended`.
 
-    Yield with each whether the caller added it.
+    What the caller adds meanwhile comes next.
     """
     for numbers in edits.combinations():
         if len(numbers) <= most:

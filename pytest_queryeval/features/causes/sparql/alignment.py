@@ -1,4 +1,4 @@
-"""Two SPARQL queries in one form with the same names, the text of their parts, and what they then have in common."""
+"""Brings two SPARQL queries into one form with the same variable names, and finds what they have in common."""
 
 from __future__ import annotations
 
@@ -55,9 +55,10 @@ _TEXT_TYPE = "^^<http://www.w3.org/2001/XMLSchema#string>"
 
 
 def normal(tree: Select) -> Select:
-    """Return a query in one of the forms that say the same: paths as triples, filters without `&&`.
+    """Return a query in a normal form: paths split into triples, filters split at `&&`, constants on the right.
 
-    Blank nodes, and nodes on a path, become variables whose names begin with NODE, except where `*` would show them.
+    Blank nodes, and nodes within a path, become variables whose names begin with NODE. They stay if the query has
+    `SELECT *`, which would show them.
     """
     shows_all = any(isinstance(node, Select) and node.selects_all for node in walk(tree))
     numbers = count(1)
@@ -85,7 +86,11 @@ def normal(tree: Select) -> Select:
 
 
 def _normal_node(node: Node) -> Node | tuple[Node, ...]:
-    """Return a node in the form in which nodes are compared: constants on the right, groups only where they matter."""
+    """Return a node, or the nodes that replace it, in the form in which nodes are compared.
+
+    Constants of comparisons are on the right, filters are split at `&&`, and groups that only contain triples are
+    dissolved.
+    """
     match node:
         case Filter(condition):
             return tuple(Filter(operand) for operand in operands(condition, "&&"))
@@ -103,14 +108,14 @@ def _normal_node(node: Node) -> Node | tuple[Node, ...]:
 
 
 def operands(expression: Expr, operator: str) -> list[Expr]:
-    """Return the operands of `&&`, `||`, `+` or `*`; an expression alone without it."""
+    """Return the operands of an expression with this operator, such as `&&` or `+`; any other expression in a list."""
     if expression.head != operator:
         return [expression]
     return [operand for operand in expression.arguments if isinstance(operand, Expr)]
 
 
 def _steps(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the steps of a path; the whole path where `|` joins others, or `^` turns them around."""
+    """Yield the steps of a path; a path with `|` or parentheses is one step."""
     if "|" in path or "(" in path:
         yield path
         return
@@ -123,14 +128,14 @@ def _steps(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Triples along a path, and what they say as a single one."""
+    """Triples along a path, and the single triple with that path that says the same."""
 
     triple: Triple
     members: tuple[Triple, ...]
 
 
 def chains(triples: Sequence[Triple], links: Iterable[str]) -> list[Chain]:
-    """Return the triples as chains, joined at the variables `links` where exactly two of them meet."""
+    """Return the triples as chains, joined at those of the variables `links` where exactly two triples meet."""
     joined = [Chain(triple, (triple,)) for triple in triples]
     for link in links:
         meeting = [chain for chain in joined if link in (chain.triple.subject, chain.triple.object)]
@@ -148,7 +153,7 @@ def chains(triples: Sequence[Triple], links: Iterable[str]) -> list[Chain]:
 
 
 def turned(triple: Triple) -> Triple:
-    """Return a triple that says the same from the object to the subject."""
+    """Return the triple that says the same from the object to the subject, with an inverse path."""
     path = triple.path
     if "|" in path or "(" in path:
         return Triple(triple.object, path[2:-1] if path[:2] == ("^", "(") else ("^", "(", *path, ")"), triple.subject)
@@ -161,15 +166,15 @@ def _as_step(path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def links_of(node: Node) -> list[str]:
-    """Return the variables that occur twice within a node, and so may join two triples."""
+    """Return the variables that occur exactly twice within a node, and so may join two triples."""
     uses = Counter(term for term in terms(node) if is_variable(term))
     return [name for name, number in uses.items() if number == 2]
 
 
 def readable(tree: Select, names: Mapping[str, str]) -> Select:
-    """Return a query with the paths that `normal` split into triples, and with variables renamed by `names`.
+    """Return a query in which the paths that `normal` split are joined again, and variables are renamed by `names`.
 
-    If `names` is empty, the query is returned as it is.
+    If `names` is empty, the query is returned unchanged.
     """
     if not names:
         return tree
@@ -183,7 +188,10 @@ def readable(tree: Select, names: Mapping[str, str]) -> Select:
 
 
 def with_paths(elements: Sequence[Element], links: Iterable[str]) -> tuple[Element, ...]:
-    """Return elements of a group, with a path in the place of the first of the triples that `links` join."""
+    """Return the elements of a group with triples joined to paths at the variables `links`.
+
+    A path takes the place of its first triple.
+    """
     triples = [element for element in elements if isinstance(element, Triple)]
     paths = {id(chain.members[0]): chain for chain in chains(triples, links)}
     return tuple(
@@ -194,10 +202,10 @@ def with_paths(elements: Sequence[Element], links: Iterable[str]) -> tuple[Eleme
 
 
 def with_names_of(gold: Select, predicted: Select, *, by_columns: bool = True) -> Select:
-    """Return gold with predicted's names for the variables that have the same role there.
+    """Return gold with predicted's names for the variables that have the same role in both queries.
 
-    Without `by_columns`, their place in SELECT is no role, as where one query returns names and the other one what they
-    are of.
+    Other variables of gold get names that predicted does not use. Without `by_columns`, the place in SELECT is no role,
+    because one query may return names and the other the things that they name.
     """
     predicted_names, gold_names = list(variables(predicted)), list(variables(gold))
     trees = (predicted, gold) if by_columns else (replace(predicted, items=()), replace(gold, items=()))
@@ -223,7 +231,7 @@ def with_names_of(gold: Select, predicted: Select, *, by_columns: bool = True) -
 def _names_by_role(
     predicted: Select, gold: Select, predicted_names: Sequence[str], gold_names: Sequence[str]
 ) -> dict[str, str]:
-    """Return predicted's names of gold's variables, those first that have most uses in common."""
+    """Return predicted's names by gold's variables; the pair with most uses in common is chosen first."""
     names: dict[str, str] = {}
     while len(names) < min(len(predicted_names), len(gold_names)):
         same_names = {name: name for name in names.values()}
@@ -245,9 +253,9 @@ def _names_by_role(
 def _improved(
     names: dict[str, str], predicted: Select, gold: Select, predicted_names: Sequence[str], gold_names: Sequence[str]
 ) -> dict[str, str]:
-    """Return names with which more triples are equal, by exchanging two names at a time.
+    """Return names with which more triples are equal, found by exchanging two names at a time.
 
-    Two variables that have the same names in both queries keep them where one triple between them is turned round.
+    Two variables with the same names in both queries keep them even if a triple between them is turned round.
     """
     facts, gold_uses = _facts(_uses(predicted), {}), _uses(gold)
 
@@ -272,7 +280,7 @@ def _improved(
 
 
 def classes(tree: Node) -> defaultdict[str, list[str]]:
-    """Return the classes of each variable, by `a` alone or with rdfs:subClassOf*."""
+    """Return the classes of each variable, stated by `a` alone or with rdfs:subClassOf*."""
     triples = [node for node in walk(tree) if isinstance(node, Triple)]
     classes_above = defaultdict[str, list[str]](list)
     for triple in triples:
@@ -287,9 +295,10 @@ def classes(tree: Node) -> defaultdict[str, list[str]]:
 
 
 def _uses(tree: Select) -> list[tuple[str, ...]]:
-    """Return, for each part of a query that names variables, its type and its terms.
+    """Return the type and the terms of each part of a query that names variables.
 
-    Parts are triples, filters, BINDs, columns, keys and classes. A column that is a key of GROUP BY is listed once.
+    Parts are triples, filters, BINDs, columns, keys and classes. A column that is also a key of GROUP BY is listed
+    once.
     """
     nodes = [node for node in walk(tree) if isinstance(node, Triple | Filter | Bind | Item | SortKey)]
     columns = dict.fromkeys((Item.__name__, *terms(node)) for node in nodes if isinstance(node, Item))
@@ -299,7 +308,10 @@ def _uses(tree: Select) -> list[tuple[str, ...]]:
 
 
 def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter[tuple[str, ...]]:
-    """Count the uses of variables: whole ones most, then triples turned round, and those without one of their ends."""
+    """Return weighted facts about the uses of variables, renamed by `names`, by which two queries are compared.
+
+    A whole use weighs most, then a triple in either direction, then a triple without one of its ends.
+    """
     facts: Counter[tuple[str, ...]] = Counter()
     for use in uses:
         kind, *use_terms = fact = tuple(names.get(term, term) for term in use)
@@ -312,7 +324,10 @@ def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter
 
 
 def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[tuple[str, ...]]]:
-    """Return how each variable is used; `names` are those of variables that are aligned already, `?` of all others."""
+    """Return weighted facts about how each variable is used, by which variables of two queries are paired.
+
+    `names` are those of variables that are paired already; all others count as `?`.
+    """
     roles = _class_roles(tree)
 
     def name(term: str) -> str:
@@ -339,7 +354,7 @@ def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[t
 
 
 def _class_roles(tree: Select) -> defaultdict[str, Counter[tuple[str, ...]]]:
-    """Return the classes of each variable, with the words of their names."""
+    """Return weighted facts about the classes of each variable, including the words of the class names."""
     roles: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
     for variable, names in classes(tree).items():
         for name in names:
@@ -349,7 +364,10 @@ def _class_roles(tree: Select) -> defaultdict[str, Counter[tuple[str, ...]]]:
 
 
 class Lines:
-    """Writes parts of two queries in one line each, with names that a query can have for those of blank nodes."""
+    """Writes parts of two queries in one line each.
+
+    Variables that stand for blank nodes get names that a query can have.
+    """
 
     def __init__(self, writer: Writer, *trees: Select) -> None:
         self.writer = writer
@@ -362,7 +380,7 @@ class Lines:
                 self.names[name] += "_"
 
     def line(self, side: Side) -> str:
-        """Return the text of one side of a change, with paths where they were taken apart, and points after triples."""
+        """Return one side of a change as a line, with paths joined again and points between triples; empty for None."""
         if isinstance(side, str):
             return one_line(side, MAX_CHANGE)
         nodes: Sequence[Node] = side if isinstance(side, tuple | list) else () if side is None else (side,)
@@ -377,7 +395,7 @@ class Lines:
 
 
 def limit_text(select: Select) -> str:
-    """Return the numbers of LIMIT and OFFSET."""
+    """Return the numbers of LIMIT and OFFSET, such as '10 OFFSET 5'; empty if there are none."""
     clauses = (("", select.limit), ("OFFSET ", select.offset))
     return " ".join(f"{word}{number}" for word, number in clauses if number)
 
@@ -385,10 +403,11 @@ def limit_text(select: Select) -> str:
 def shared_patterns(
     predicted: Select, gold: Select, names_in_gold: Mapping[str, str], lines: Lines
 ) -> SharedPatterns | None:
-    """Return the triple patterns, filters and clauses that only one of the queries has; None if gold has none.
+    """Return how many triple patterns the queries share, and the patterns, filters and clauses that only one has.
 
-    Variables of gold have the names of the same role in predicted. They are shown so where a pattern that both have
-    names them, else with their `names_in_gold`. `a` and `a/rdfs:subClassOf*` count as equal.
+    None if gold has no triple pattern. Variables of gold have the names of predicted's variables with the same role.
+    They are shown so if a shared pattern names them, else by `names_in_gold`. `a` and `a/rdfs:subClassOf*` count as
+    equal.
     """
     joining = [name for name, in_text in names_in_gold.items() if in_text.startswith(NODE)]
     predicted, gold = (_with_single_nodes(_with_plain_types(tree, joining)) for tree in (predicted, gold))
@@ -433,7 +452,7 @@ def shared_patterns(
 
 
 def _with_plain_types(tree: Select, joining: Sequence[str]) -> Select:
-    """Return a query with `a` instead of `a/rdfs:subClassOf*`, also where a variable of `joining` is on that path."""
+    """Return a query with `a` instead of `a/rdfs:subClassOf*`, even if a variable of `joining` is on that path."""
     links = [name for name in links_of(tree) if name.startswith(NODE) or name in joining]
 
     def change(_: Node, new: Node) -> Node:
@@ -454,7 +473,7 @@ def _with_plain_types(tree: Select, joining: Sequence[str]) -> Select:
 
 
 def _with_single_nodes(tree: Select) -> Select:
-    """Return a query in which a path that begins twice at a node with the same step goes over a single node."""
+    """Return a query in which triples with the same subject and path share one node instead of several."""
     triples = sorted(
         (node for node in walk(tree) if isinstance(node, Triple)), key=lambda triple: triple.object.startswith(NODE)
     )
@@ -474,7 +493,7 @@ def _existences(tree: Select) -> list[Filter]:
 
 
 def _clauses(tree: Select, lines: Lines) -> Iterator[tuple[str, str]]:
-    """Yield the clauses but for WHERE by their words, those of subqueries with that word, each column for itself."""
+    """Yield the name and a line of each clause except WHERE, marked within subqueries; each column has its own line."""
     for select in (node for node in walk(tree) if isinstance(node, Select)):
         place = "" if select is tree else "subquery: "
         clauses = (("GROUP BY", select.group), ("HAVING", select.having), ("ORDER BY", select.order))
@@ -486,7 +505,7 @@ def _clauses(tree: Select, lines: Lines) -> Iterator[tuple[str, str]]:
 
 
 def _joined(clauses: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the texts of clauses, one for each word."""
+    """Return one text for each clause name, with all its lines."""
     texts: dict[str, list[str]] = {}
     for word, text in clauses:
         texts.setdefault(word, [word]).append(text)
@@ -494,9 +513,9 @@ def _joined(clauses: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _filters(tree: Select, common: Sequence[Triple]) -> list[Node]:
-    """Return the filters and assignments of a query but for EXISTS, and its OPTIONALs with `common` triples only.
+    """Return the filters without EXISTS, assignments and data of a query, and its OPTIONALs of `common` triples only.
 
-    The patterns of other groups count as those of the query.
+    Elements of inner groups are included.
     """
     nodes: list[Node] = []
     for node in walk(tree):
@@ -509,9 +528,10 @@ def _filters(tree: Select, common: Sequence[Triple]) -> list[Node]:
 
 
 def hard_coded_edit(predicted: Select, gold: Select, answer: Table, lines: Lines) -> CausingEdit | None:
-    """Return what stands for the answer in a predicted query, by gold's answer; None if it searches.
+    """Return the edit that names the answer which a predicted query states instead of searching; None if it searches.
 
-    These are IRIs that gold does not name: all values of a column by VALUES or BIND, or one of each row of the answer.
+    The answer is stated by IRIs that gold does not name: all values of a column by VALUES or BIND, or an IRI of each
+    row of gold's answer.
     """
     gold_terms = {*terms(gold)}
     rows = [{f"<{cell.iri}>" for cell in row if isinstance(cell, IRI)} for row in answer.rows]
@@ -533,7 +553,10 @@ def hard_coded_edit(predicted: Select, gold: Select, answer: Table, lines: Lines
 
 
 def _constants(tree: Select) -> Iterator[tuple[Node, str, list[str]]]:
-    """Yield the parts of a query that may name IRIs, with a variable that has no other values, or an empty name."""
+    """Yield the parts of a query that may name IRIs, with those IRIs and the variable that has no other values.
+
+    The variable is empty if there is none.
+    """
     for node in walk(tree):
         match node:
             case Data(parts):

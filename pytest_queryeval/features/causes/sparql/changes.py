@@ -1,4 +1,4 @@
-"""What edits of a SPARQL query are made of: parts that stand for each other, their labels, and changes of nodes."""
+"""What edits of a SPARQL query are made of: pairs of corresponding parts, labels, and changes of nodes."""
 
 from __future__ import annotations
 
@@ -42,28 +42,28 @@ _OPERATORS = frozenset(("=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "IN
 _CLASS_STEPS = frozenset(("a", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>"))
 Replacement: TypeAlias = "Node | tuple[Node, ...] | None"
 Step: TypeAlias = tuple[Node, Callable[[Node], Replacement]]
-"""A node of the predicted query, and the function that returns what takes its place."""
+"""A node of the predicted query, and the function that returns the replacement of its current form."""
 N = TypeVar("N", bound=Node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A change of the predicted query."""
+    """A change of the predicted query, as reports show it and as steps that make it."""
 
     shown: CausingEdit
     size: int
     steps: tuple[Step, ...]
     dropped: int = 0
-    """How many triples it drops."""
+    """The number of triples that the edit drops."""
 
 
 def change_step(node: N, change: Callable[[N], Replacement]) -> Step:
-    """Return the step that changes a node; the steps before it leave a node of the same type."""
+    """Return the step that changes a node by `change`; earlier steps must leave a node of the same type."""
     return node, cast(Callable[[Node], Replacement], change)
 
 
 def replace_step(node: Node, *new: Node) -> Step:
-    """Return the step that puts other nodes in the place of one."""
+    """Return the step that replaces a node by other nodes."""
     return node, lambda _: new[0] if len(new) == 1 else new
 
 
@@ -73,17 +73,17 @@ def drop_step(node: Node) -> Step:
 
 
 def copy_step(node: Node, gold: Node, *names: str) -> Step:
-    """Return the step that gives a node these fields of another one."""
+    """Return the step that copies the fields `names` of gold's node to a node."""
     return set_step(node, **{name: getattr(gold, name) for name in names})
 
 
 def set_step(node: Node, **values: object) -> Step:
-    """Return the step that gives a node other values of its fields."""
+    """Return the step that sets fields of a node to these values."""
     return node, lambda node: replace(node, **values)
 
 
 def insert_step(group: Group, elements: Sequence[Element]) -> Step:
-    """Return the step that inserts triples after those that a group begins with, and other elements at its end."""
+    """Return the step that inserts elements into a group: triples after its first triples, others at its end."""
 
     def change(node: Group) -> Group:
         old, is_triple = node.elements, isinstance(elements[0], Triple)
@@ -94,12 +94,12 @@ def insert_step(group: Group, elements: Sequence[Element]) -> Step:
 
 
 def insert_item_step(select: Select, item: Item, place: int) -> Step:
-    """Return the step that adds an item to what a query returns."""
+    """Return the step that inserts a column into SELECT at a place."""
     return change_step(select, lambda node: replace(node, items=(*node.items[:place], item, *node.items[place:])))
 
 
 def add_key_step(select: Select, key: Item) -> Step:
-    """Return the step that adds a key to GROUP BY, where it is not one of them."""
+    """Return the step that adds a key to GROUP BY, unless it is there."""
     return change_step(select, lambda node: node if key in node.group else replace(node, group=(*node.group, key)))
 
 
@@ -109,12 +109,12 @@ def add_arm_step(union: Union, arm: Group) -> Step:
 
 
 def add_operand_step(condition: Expr, operand: Expr | Group) -> Step:
-    """Return the step that adds an operand to a condition."""
+    """Return the step that appends an operand to a condition."""
     return change_step(condition, lambda node: Expr(node.head, (*node.arguments, operand)))
 
 
 def drop_operand_step(condition: Expr, operand: Expr | Group) -> Step:
-    """Return the step that drops an operand of a condition."""
+    """Return the step that drops an operand of a condition; a single remaining operand replaces the condition."""
 
     def change(node: Expr) -> Replacement:
         place = node.arguments.index(operand)
@@ -125,10 +125,10 @@ def drop_operand_step(condition: Expr, operand: Expr | Group) -> Step:
 
 
 def defects(tree: Select) -> set[str]:
-    """Return why engines refuse a query, or why it is slow; the texts of equal defects are equal.
+    """Return descriptions of why engines refuse a query, or why it is slow; equal defects have equal descriptions.
 
-    Engines refuse columns of the same name, those of groups that are neither a key nor an aggregate, and a BIND of a
-    variable that a pattern before it names.
+    Engines refuse columns of the same name, columns of a grouped query that are neither key nor aggregate, and a BIND
+    of a variable that is named before it. A query is slow if its patterns have no variable in common.
     """
     texts = query_defects(tree)
     for node in walk(tree):
@@ -155,7 +155,7 @@ def defects(tree: Select) -> set[str]:
 
 
 def _outside_aggregates(expression: Expr) -> set[str]:
-    """Return the variables of an expression that are in no aggregate."""
+    """Return the variables of an expression that are not within an aggregate."""
     if expression.head in COUNTING:
         return set()
     inner = (_outside_aggregates(argument) for argument in expression.arguments if isinstance(argument, Expr))
@@ -163,7 +163,7 @@ def _outside_aggregates(expression: Expr) -> set[str]:
 
 
 def likeness(triple: Triple, gold: Triple) -> float:
-    """Return how much two triples have in common; 0 if one is not an edit of the other."""
+    """Return how much two triples have in common; 0 if the triple in gold cannot be an edit of the other."""
     same_subject, same_object = triple.subject == gold.subject, triple.object == gold.object
     same_path = triple.path == gold.path
     if same_subject and same_object:
@@ -179,7 +179,10 @@ def likeness(triple: Triple, gold: Triple) -> float:
 
 
 def oriented(chain: Chain, gold: Chain) -> Chain:
-    """Return a chain of several triples in the direction in which it has more in common with gold."""
+    """Return a chain in the direction in which it has more in common with gold's chain.
+
+    A chain of a single triple is returned unchanged.
+    """
     if len(chain.members) == 1:
         return chain
     directions = (chain, Chain(turned(chain.triple), chain.members))
@@ -193,9 +196,9 @@ def chain_likeness(chain: Chain, gold: Chain, *, least: float) -> float | None:
 
 
 def element_likeness(element: Element, gold: Element) -> float | None:
-    """Return the share of terms that two elements have in common, from 0 to 1.
+    """Return the share of terms that two elements have in common, from 0 to 1; None if they cannot correspond.
 
-    None for triples, for elements of different types, and for blocks with different keywords.
+    Triples, elements of different types, and blocks with different keywords cannot correspond.
     """
     if type(element) is not type(gold) or isinstance(element, Triple):
         return None
@@ -205,7 +208,10 @@ def element_likeness(element: Element, gold: Element) -> float | None:
 
 
 def item_likeness(item: Item, gold: Item) -> float:
-    """Return how alike two columns are: most if they have one name, then if both are expressions or both variables."""
+    """Return how alike two columns are, from 0 to 3.
+
+    An equal name counts 2; both being expressions, or both variables, counts 1.
+    """
     return 2.0 * (item.variable == gold.variable) + (bool(item.value.arguments) == bool(gold.value.arguments))
 
 
@@ -216,15 +222,16 @@ def common_share(node: Node, gold: Node) -> float:
 
 
 def in_order(expression: Expr) -> Expr:
-    """Return an expression with the operands of UNORDERED operators in one order."""
+    """Return an expression in which the operands of UNORDERED operators are sorted, at any depth."""
     arguments = [in_order(argument) if isinstance(argument, Expr) else argument for argument in expression.arguments]
     return Expr(expression.head, tuple(sorted(arguments, key=repr) if expression.head in UNORDERED else arguments))
 
 
 def have_same_form(expression: Expr, gold: Expr) -> bool:
-    """Return whether two expressions may differ in single parts: they have an argument or their operator in common.
+    """Return whether two expressions may differ in single arguments: they have equally many, and something in common.
 
-    They may not if one of them is a part of the other one.
+    Both have the same operator, an equal argument, or groups as arguments. An expression and a part of it do not have
+    the same form.
     """
     is_part = expression in gold.arguments or gold in expression.arguments
     if is_part or not expression.arguments or len(expression.arguments) != len(gold.arguments):
@@ -236,7 +243,10 @@ def have_same_form(expression: Expr, gold: Expr) -> bool:
 
 
 def components(elements: Sequence[Element], outside: set[str]) -> list[tuple[Element, ...]]:
-    """Return elements, together where they share a variable that is not `outside`: MAX_ADDED of them at most."""
+    """Return elements grouped by the variables that they share, except variables in `outside`.
+
+    Triples come first in a group. Groups of more than MAX_ADDED elements are left out.
+    """
     groups: list[list[Element]] = []
     for element in elements:
         inner_names = set(variables(element)) - outside
@@ -248,7 +258,7 @@ def components(elements: Sequence[Element], outside: set[str]) -> list[tuple[Ele
 
 
 def label_of_element(element: Element, *, is_missing: bool) -> tuple[CauseLabel, str]:
-    """Return the label of an element that is missing or superfluous, and its clause."""
+    """Return the label and the clause of an edit that adds a missing element, or drops an extra element."""
     match element:
         case Filter() | Data():
             return ("missing-condition" if is_missing else "extra-condition"), "FILTER"
@@ -266,14 +276,14 @@ def label_of_element(element: Element, *, is_missing: bool) -> tuple[CauseLabel,
 
 
 def label_of_paths(old: Sequence[str], new: Sequence[str]) -> CauseLabel:
-    """Return the label of one path in the place of another: of its operators, where it has no other predicate."""
+    """Return the label of another path: 'wrong-path' if only operators or steps differ, else 'wrong-predicate'."""
     predicates, new_predicates = ({step for step in path if step == "a" or step[0] == "<"} for path in (old, new))
     has_same_predicates = predicates <= new_predicates or new_predicates <= predicates
     return "wrong-path" if has_same_predicates and predicates and new_predicates else "wrong-predicate"
 
 
 def label_of_ends(path: tuple[str, ...], old: str, new: str) -> CauseLabel:
-    """Return the label of one subject or object in the place of another, at the end of a path."""
+    """Return the label of replacing a subject or object at the end of a path."""
     if is_variable(old) and is_variable(new):
         return "wrong-join-condition"
     if not _CLASS_STEPS.isdisjoint(path) and old.startswith("<") and new.startswith("<"):
@@ -282,13 +292,13 @@ def label_of_ends(path: tuple[str, ...], old: str, new: str) -> CauseLabel:
 
 
 def label_of_values(old: str, new: str) -> CauseLabel:
-    """Return the label of one constant in the place of another."""
+    """Return the label of replacing a constant: 'value-case' if only the letter case of a text differs."""
     is_text = old.startswith('"') and new.startswith('"')
     return "value-case" if is_text and old.casefold() == new.casefold() else "wrong-value"
 
 
 def label_of_heads(old: str, new: str, otherwise: CauseLabel) -> CauseLabel:
-    """Return the label of one operator, function or term in the place of another."""
+    """Return the label of replacing an operator, function or term; `otherwise` if it has no label of its own."""
     if old in CONNECTORS and new in CONNECTORS:
         return "wrong-connector"
     if old in _OPERATORS and new in _OPERATORS:
@@ -301,7 +311,7 @@ def label_of_heads(old: str, new: str, otherwise: CauseLabel) -> CauseLabel:
 
 
 def label_of_expressions(old: Expr, new: Expr, otherwise: CauseLabel) -> CauseLabel:
-    """Return the label of one expression in the place of another."""
+    """Return the label of replacing an expression: a NOT, an aggregate, or `otherwise`."""
     if Expr("!", (old,)) == new or Expr("!", (new,)) == old:
         return "wrong-operator"
     if has_aggregate(old) != has_aggregate(new) and otherwise == "wrong-expression":
@@ -310,7 +320,7 @@ def label_of_expressions(old: Expr, new: Expr, otherwise: CauseLabel) -> CauseLa
 
 
 def label_of_distinct(argument: Expr, gold: Expr) -> CauseLabel | None:
-    """Return the label of a DISTINCT that only one of two arguments of an aggregate has."""
+    """Return the label of a DISTINCT that only one of two arguments of an aggregate has; else None."""
     if gold == Expr("DISTINCT", (argument,)):
         return "missing-distinct"
     return "extra-distinct" if argument == Expr("DISTINCT", (gold,)) else None

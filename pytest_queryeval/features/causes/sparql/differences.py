@@ -1,4 +1,4 @@
-"""What differs between a predicted and a gold SPARQL query, clause by clause, as single edits."""
+"""The differences between a predicted and a gold SPARQL query, clause by clause, as single edits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TERM_SIZE, _ELEMENT_SIZE, _CLAUSE_SIZE, _QUERY_SIZE = 0, 1, 2, 4
 
 
 class Differences:
-    """The edits that lead from a predicted query to gold, whose variables have the names of the same role there."""
+    """Finds the edits from a predicted query to gold, whose variables have the names of predicted's by role."""
 
     def __init__(self, predicted: Select, gold: Select, lines: Lines) -> None:
         self._tree = predicted
@@ -64,7 +64,7 @@ class Differences:
         self._selects(predicted, gold)
 
     def edits(self) -> list[Edit]:
-        """Return the edits, the smallest first; equal ones in several places are one."""
+        """Return the edits, the smallest first; equal edits at several places are merged into one."""
         merged: dict[tuple[CauseLabel, str], Edit] = {}
         for edit in self._edits:
             key = edit.shown.label, edit.shown.change
@@ -89,7 +89,10 @@ class Differences:
         self._edits.append(Edit(shown=shown, size=size, steps=steps, dropped=dropped))
 
     def _selects(self, predicted: Select, gold: Select) -> None:
-        """Add the edits of a query; of parts of the keys of ORDER BY where their directions are those of gold."""
+        """Add the edits of a query: of its dataset, pattern, columns and other clauses.
+
+        Keys of ORDER BY are compared part by part only if their directions are those of gold.
+        """
         if predicted.dataset != gold.dataset:
             texts = (" ".join(predicted.dataset), " ".join(gold.dataset))
             self._add("wrong-table", "FROM", texts, copy_step(predicted, gold, "dataset"))
@@ -128,13 +131,13 @@ class Differences:
         self._clause("wrong-value", "WHERE", "values", predicted, gold)
 
     def _clause(self, label: CauseLabel, clause: str, name: str, predicted: Select, gold: Select) -> None:
-        """Add the edit of a clause as a whole, in the field `name` of queries."""
+        """Add the edit that replaces a clause as a whole, if it differs; `name` is its field in a query."""
         change = getattr(predicted, name), getattr(gold, name)
         if change[0] != change[1]:
             self._add(label, clause, change, copy_step(predicted, gold, name), size=_CLAUSE_SIZE)
 
     def _items(self, predicted: Select, gold: Select) -> None:
-        """Add the edits of the selected columns and of DISTINCT."""
+        """Add the edits of the selected columns, and of DISTINCT."""
         if predicted.modifier != gold.modifier:
             label: CauseLabel = "extra-distinct" if predicted.modifier else "missing-distinct"
             change = predicted.modifier, gold.modifier
@@ -175,9 +178,10 @@ class Differences:
             self._add(label, "SELECT", columns, *steps, size=_CLAUSE_SIZE, dropped=_triple_count(drops))
 
     def _needed_by(self, item: Item, predicted: Select, gold: Select) -> tuple[list[Step], str]:
-        """Return the steps that insert the patterns of a column that predicted does not name, and its keys of groups.
+        """Return the steps that a new column needs, and its text.
 
-        The text is that of the column, with these patterns.
+        They insert the patterns of gold that bind its variable, unless predicted names it, and its GROUP BY key. The
+        text includes these patterns.
         """
         name, text = item.value.head, self._lines.line(item)
         keys = [key for key in gold.group if key.variable == name and predicted.group]
@@ -191,7 +195,7 @@ class Differences:
     def _only_for(self, item: Item, predicted: Select, gold: Select) -> list[Step]:
         """Return the steps that drop the extra patterns and GROUP BY keys that only this column needs.
 
-        There are none if the column is used elsewhere.
+        The list is empty if the column is used elsewhere.
         """
         surplus = {id(node) for edit in self._edits if edit.shown.label == "extra-pattern" for node, _ in edit.steps}
         keys = self._extra_keys(item, predicted, gold)
@@ -203,11 +207,11 @@ class Differences:
 
     @staticmethod
     def _extra_keys(item: Item, predicted: Select, gold: Select) -> list[Item]:
-        """Return the keys of groups that are a column of predicted, and that gold does not have."""
+        """Return predicted's GROUP BY keys that are this column and that gold does not have."""
         return [key for key in predicted.group if key.variable == item.variable and key not in gold.group]
 
     def _groups(self, predicted: Group, gold: Group) -> None:
-        """Add the edits of a group."""
+        """Add the edits of a group of patterns: of corresponding elements, and of missing and extra elements."""
         only_predicted, only_gold = without_common(predicted.elements, gold.elements)
         self._connectors(only_predicted, only_gold)
         self._optional(only_predicted, only_gold)
@@ -228,7 +232,10 @@ class Differences:
                 self._add(label, clause, (part, None), *drops, size=_size(part), dropped=_triple_count(drops))
 
     def _connectors(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
-        """Add the edits of conditions that one query joins with `&&`, as filters here, and the other one with `||`."""
+        """Add the edits between conditions joined by `||` in one query and separate filters (`&&`) in the other.
+
+        Handled elements are removed from both lists.
+        """
         for side, opposite in ((only_predicted, only_gold), (only_gold, only_predicted)):
             for element in [element for element in side if isinstance(element, Filter)]:
                 conditions = operands(element.condition, "||")
@@ -243,7 +250,10 @@ class Differences:
                 opposite[:] = without(opposite, filters)
 
     def _optional(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
-        """Add the edits of patterns that are optional in one query and required in the other, or in a UNION there."""
+        """Add the edits of patterns that one query requires and the other has in OPTIONAL or in an arm of UNION.
+
+        Handled elements are removed from both lists.
+        """
         for side, opposite in ((only_gold, only_predicted), (only_predicted, only_gold)):
             for element, group in [(member, group) for member in side for group in _inner_groups(member)]:
                 required = [candidate for candidate in opposite if candidate in group.elements]
@@ -258,7 +268,10 @@ class Differences:
                 opposite[:] = without(opposite, required)
 
     def _triples(self, only_predicted: list[Element], only_gold: list[Element]) -> None:
-        """Add the edits of triples in the place of others: first of those between the same ends, then of paths."""
+        """Add the edits of triples that replace others: first between the same ends, then along paths.
+
+        Handled elements are removed from both lists.
+        """
         for links, gold_links, least in (((), (), changes.REVERSED_LIKENESS), (self._links, self._gold_links, 0.1)):
             predicted_chains = chains([element for element in only_predicted if isinstance(element, Triple)], links)
             gold_chains = chains([element for element in only_gold if isinstance(element, Triple)], gold_links)
@@ -278,7 +291,7 @@ class Differences:
                 self._add("wrong-predicate", "WHERE", change, replace_step(element, gold_triple), dropped=dropped)
 
     def _stands_for(self, triple: Triple, gold: Triple) -> bool:
-        """Return whether two triples say something of the same node, with an end that nothing else in a query names."""
+        """Return whether gold's triple may replace a triple: they share a variable, and nothing uses the other ends."""
         if {triple.path[0][0], gold.path[0][0]} != {"<"}:
             return False
         return any(
@@ -290,7 +303,7 @@ class Differences:
         )
 
     def _chains(self, chain: Chain, gold_chain: Chain) -> None:
-        """Add the edits of a path in the place of another: of its predicate, of one end, or of its direction."""
+        """Add the edits that turn a path into gold's: of its direction, its predicates, or its ends."""
         triple, gold = chain.triple, gold_chain.triple
         first, *further = chain.members
         drops = [drop_step(member) for member in further]
@@ -328,7 +341,7 @@ class Differences:
             self._add(label, "WHERE", change, changes.set_step(member, **{field: new}), size=_TERM_SIZE)
 
     def _elements(self, element: Element, gold: Element) -> None:
-        """Add the edits of two elements of one type."""
+        """Add the edits between two corresponding elements of the same type."""
         match element, gold:
             case Filter(condition), Filter(gold_condition):
                 self._expression(condition, gold_condition, "FILTER")
@@ -379,7 +392,10 @@ class Differences:
             self._add(label, clause, (predicted, gold), replace_step(predicted, gold))
 
     def _head_and_arguments(self, predicted: Expr, gold: Expr, clause: str) -> None:
-        """Add the edits of an operator or function and of its arguments; those of UNORDERED ones have no order."""
+        """Add the edits of an operator or function, and of its arguments.
+
+        The order of arguments of UNORDERED operators does not matter.
+        """
         arguments, gold_arguments = predicted.arguments, gold.arguments
         if predicted.head != gold.head:
             label = changes.label_of_heads(predicted.head, gold.head, _DEFAULT_LABELS[clause])
@@ -404,14 +420,14 @@ class Differences:
 
 
 def _inner_groups(element: Element) -> tuple[Group, ...]:
-    """Return the group of an OPTIONAL, and those that UNION joins."""
+    """Return the group of an OPTIONAL, or the arms of a UNION; empty for any other element."""
     if isinstance(element, Union):
         return element.arms
     return (element.group,) if isinstance(element, Block) and element.head == ("OPTIONAL",) else ()
 
 
 def _exchange(old: Sequence[Element], new: Sequence[Element]) -> list[Step]:
-    """Return the steps that put elements in the place of others."""
+    """Return the steps that replace elements `old` by `new`, at the place of the first."""
     return [replace_step(old[0], *new), *map(drop_step, old[1:])]
 
 

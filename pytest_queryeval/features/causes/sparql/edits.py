@@ -1,4 +1,4 @@
-"""Single edits of a predicted SPARQL query that lead to gold, and the queries that they make."""
+"""The edits from a predicted SPARQL query to gold, and the queries that combinations of them make."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ _OTHER_CLAUSES = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE", "ORDER BY", "LIMIT")
 MAX_GRAPHS = 5  # on which a repaired query is compared with gold; 8 only add edits without effect
 MAX_ASKED = 24  # whether patterns of a query have solutions
 Empty: TypeAlias = tuple[Element, ...]
-"""A triple pattern, two, or a FILTER with those of its variables, without a common solution."""
+"""A triple pattern, a pair of patterns, or patterns with a FILTER of their variables, that have no solution."""
 MOST_TRIED = 10  # combinations of edits
 MOST_TRIED_OF_MANY = 6  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
 
 
 class SparqlEdits:
-    """The edits that lead from a predicted query to gold, the smallest first; equal ones in several places are one.
+    """The edits from a predicted query to gold, the smallest first; equal edits at several places are one.
 
-    `first_edits` were made in predicted before. `unknown` are terms that the source does not have.
+    `first_edits` were already made in predicted. `unknown` are terms that the source does not have.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class SparqlEdits:
 
     @cached_property
     def edits(self) -> Sequence[CausingEdit]:
-        """All edits, in the order in which they are to be tried, those that replace unknown terms with their label."""
+        """All edits in the order in which they are tried; those that replace unknown terms are labelled so."""
         unknown_names = {*map(self._lines.writer.term, self._unknown)}
         labelled = []
         for edit in (edit.shown for edit in self._edits):
@@ -111,9 +111,9 @@ class SparqlEdits:
         return labelled
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
-        """Yield which edits to make together: each alone, then pairs, the smallest first.
+        """Yield which edits to make together, by number: single edits, then pairs, the smallest first.
 
-        Those that make another number of columns than gold has come last, if they can be right at all.
+        Combinations with another number of columns than gold come last, or are left out if they cannot be right.
         """
         numbers = range(len(self._edits))
         candidates = [*([()] if self.first_edits else []), *zip(numbers), *combinations(numbers[:MAX_PAIRED], 2)]
@@ -127,13 +127,13 @@ class SparqlEdits:
         yield from islice((chosen for *_, chosen in sorted(ranked) if self.applied(chosen) is not None), most)
 
     def _extra_columns(self, tree: Select) -> int:
-        """Return how many columns more than gold a query has; 0 where one of them returns all variables."""
+        """Return how many more columns than gold a query has; 0 if either query has `SELECT *`."""
         return 0 if tree.selects_all or self._gold.selects_all else len(tree.items) - len(self._gold.items)
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return predicted after these edits; None if it returns fewer columns than gold, or has new defects.
+        """Return the text of predicted after these edits; None if the edited query is not worth running.
 
-        None, too, where none of its triples would remain: a pattern replaced as a whole is not a small edit.
+        That is so if it returns fewer columns than gold, has new defects, or keeps none of its triples.
         """
         tree, key = self._edited(numbers), tuple(numbers)
         if tree is None or 0 < self._triple_count <= sum(self._edits[number].dropped for number in numbers):
@@ -145,16 +145,16 @@ class SparqlEdits:
         return self._texts[key]
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
-        """Return whether predicted then has the patterns and clauses of gold, in any order."""
+        """Return whether predicted has the patterns and clauses of gold after these edits, in any order."""
         tree = self._edited(numbers)
         return tree is not None and not Differences(tree, self._gold, self._lines).edits()
 
     def reach_other_shape(self, numbers: Sequence[int]) -> bool:
-        """Return False: small graphs tell whether another shape says the same."""
+        """Return False, because small graphs show whether another shape says the same."""
         return False
 
     def _edited(self, numbers: Sequence[int]) -> Select | None:
-        """Return the tree of predicted after these edits."""
+        """Return the tree of predicted after these edits; None if nothing remains."""
         key = tuple(numbers)
         if key in self._trees:
             return self._trees[key]
@@ -175,7 +175,7 @@ class SparqlEdits:
         return self._trees[key]
 
     def hard_coded(self, answer: Table) -> Cause | None:
-        """Return the cause of a query that names its answer, with the columns that differ; None if it searches."""
+        """Return the cause of a query that states its answer, with columns that differ; None if the query searches."""
         edit = hard_coded_edit(self._tree, self._gold, answer, self._lines)
         if edit is None:
             return None
@@ -187,11 +187,14 @@ class SparqlEdits:
 
     @property
     def predicted(self) -> Select:
-        """The predicted query, as a query can be written."""
+        """The predicted query without the variables of its normal form."""
         return readable(self._tree, self._lines.names)
 
     def why_nothing(self, unknown: Sequence[CausingEdit], empty_patterns: Sequence[Empty]) -> Cause | None:
-        """Return why predicted finds nothing, and what it lacks once that is repaired; None if that is not known."""
+        """Return the cause why predicted finds nothing, with what it lacks otherwise; None if that is not known.
+
+        `unknown` are edits of unknown terms, and `empty_patterns` are patterns without solutions.
+        """
         starts = tuple(f"{self._lines.line(element)} " for empty in empty_patterns for element in empty)
         swapped = [edit for edit in self.edits if edit.label == "swapped" and edit.change.startswith(starts)]
         found = [*unknown, *swapped, *map(self._empty_edit, empty_patterns)][:MAX_TERMS]
@@ -210,9 +213,10 @@ class SparqlEdits:
         return CausingEdit(label="empty-pattern", clause="WHERE", change=change)
 
     def union_columns(self, answer: Table, gold: Table) -> Cause | None:
-        """Return the cause of a query that puts values of several columns of gold into one, by UNION or VALUES.
+        """Return the cause of a query that puts values of several gold columns into one by UNION or VALUES; else None.
 
-        A column of gold is in there if half of its values are, or if an arm of UNION has a class like its own.
+        A column contains a gold column if it has half of its values, or if an arm of the UNION has a class like its
+        own.
         """
         unions = [node for node in walk(self._tree) if isinstance(node, Union) and node.arms[1:]]
         if not unions and not any(isinstance(node, Data) for node in walk(self._tree)):
@@ -237,29 +241,30 @@ class SparqlEdits:
         return None
 
     def _of_clauses(self, *clauses: str) -> list[CausingEdit]:
-        """Return of each of these clauses the largest edit."""
+        """Return the largest edit of each of these clauses."""
         last_edits = {edit.clause: edit for edit in self.edits}
         return [last_edits[clause] for clause in clauses if clause in last_edits]
 
     def _only_gold(self) -> str:
-        """Return the patterns, filters and clauses that only gold has, but for SELECT, in one line."""
+        """Return the patterns and filters that only gold has, in one line."""
         patterns = self.shared_patterns
         texts = [] if patterns is None else [text for text in patterns.only_gold if not text.startswith(_OTHER_CLAUSES)]
         return one_line(" . ".join(texts), MAX_CHANGE)
 
     @cached_property
     def shared_patterns(self) -> SharedPatterns | None:
-        """What both queries have in common, and what only one has; None if gold has no triple pattern."""
+        """What both queries have in common and what only one has; None if gold has no triple pattern."""
         patterns = shared_patterns(self._tree, self._gold, self._names_in_gold, self._lines)
         broken = [edit.change.split()[0] for edit in self.first_edits if edit.label == "syntax"]
         return patterns and replace(patterns, only_predicted=(*broken, *patterns.only_predicted))
 
 
 def find_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
-    """Return the edits that lead from a predicted query to gold; raise `SourceError`.
+    """Return the edits from a predicted SPARQL query to gold; raise `SourceError`.
 
-    Unknown terms that are like those of gold are replaced before all others. The fallback is a hard-coded answer, why
-    predicted finds nothing, columns joined by UNION, else what the patterns of both queries share.
+    Unknown terms that resemble terms of gold are replaced before all other edits. The fallback is the first of these
+    that applies: a hard-coded answer, the reason why predicted finds nothing, columns joined by UNION, the shared
+    patterns.
     """
     query, gold_query, source = predicted.query or "", gold.query or "", case.settings.source
     policy = case.settings.policy
@@ -319,9 +324,10 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
 
 
 def empty_patterns(tree: Select, unknown: Collection[str], source_terms: SourceTerms) -> list[Empty]:
-    """Return the triple patterns of known terms that a query has to match and that have no solution.
+    """Return the required triple patterns with known terms that have no solution.
 
-    Else two of them, or a FILTER with those that bind its variables. The source is asked at most MAX_ASKED times.
+    If every pattern has one and no term is unknown, return a pair of patterns, or a FILTER with its patterns, without a
+    common solution. The source is asked at most MAX_ASKED times.
     """
     where = tree.where or Group(())
     budget = iter(range(MAX_ASKED))
@@ -352,7 +358,7 @@ def empty_patterns(tree: Select, unknown: Collection[str], source_terms: SourceT
 
 
 def _finds_nothing(answer: Answer | None) -> bool:
-    """Return whether an answer is that of a pattern without solutions: no rows, false, zero, or unbound cells."""
+    """Return whether an answer may mean that nothing is found: no rows, or one row of false, zero or empty cells."""
     if not isinstance(answer, Table):
         return False
     cells = [cell for row in answer.rows for cell in row]
@@ -362,7 +368,7 @@ def _finds_nothing(answer: Answer | None) -> bool:
 
 
 def _have_same_sorts(predicted: Answer | None, gold: Answer | None) -> bool:
-    """Return whether the first rows of two answers have IRIs in the same columns."""
+    """Return whether the first rows of two answers have IRIs in the same columns; True if an answer has no rows."""
     if not isinstance(predicted, Table) or not isinstance(gold, Table) or not predicted.rows or not gold.rows:
         return True
     cells = zip(predicted.rows[0], gold.rows[0], strict=False)
@@ -379,11 +385,13 @@ def sparql_edits(
     unknown: Collection[str] = (),
     prefixes: Mapping[str, str] = MappingProxyType({}),
 ) -> SparqlEdits | None:
-    """Return the edits from a predicted query to gold; None if one cannot be read, or they are very long.
+    """Return the edits from a predicted query to gold; None if a query cannot be read, or both are very long.
 
-    With `needs_width`, a right answer has as many columns as gold's; without `by_columns`, columns in the same place
-    may be of other variables. The `replaced` terms of predicted become their nearest ones before. `prefixes` are those
-    of the source; `unknown` are terms that it does not have.
+    - `needs_width`: a right answer has as many columns as gold
+    - `by_columns`: columns at the same place have the same role
+    - `replaced`: unknown terms that become their nearest known terms before the comparison
+    - `unknown`: other terms that the source does not have
+    - `prefixes`: those that the source declares
 
     >>> edits = sparql_edits("SELECT ?s { ?s :age ?a FILTER(?a > 30) }", "SELECT ?x { ?x :age ?y FILTER(?y > 40) }")
     >>> edits.edits
@@ -414,9 +422,10 @@ def sparql_edits(
 
 
 def _without_joined_word(tree: Select) -> tuple[Select, list[CausingEdit]]:
-    """Return a query whose last column is no longer a variable and WHERE in one word, with that edit, if there is one.
+    """Return a query whose last column and WHERE, written as one word, are separated, with that edit.
 
-    Only a variable is taken apart that nothing binds, while the pattern has it without WHERE.
+    Without such a word, the query is returned with no edit. The word must be unbound, and the column without WHERE
+    bound.
     """
     name = tree.items[-1].variable if tree.items else ""
     column = name.removesuffix(_JOINED_WORD)

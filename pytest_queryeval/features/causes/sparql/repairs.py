@@ -1,4 +1,4 @@
-"""Repairs of SPARQL queries that an engine refused: prefixes that are not declared, and mistakes of syntax."""
+"""Repairs of SPARQL queries that an engine refused: undeclared prefixes, and mistakes of syntax."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ _PLACE = re.compile(r"error at (\d+):(\d+)|line:(\d+), col:(\d+)|line (\d+), col
 
 
 def sparql_repairs(query: FailedQuery) -> Iterator[Repair]:
-    """Yield queries that one change makes of a query that its engine refused."""
+    """Yield repairs, by one change each, of a query that its engine refused.
+
+    Prose after the query is removed first, or undeclared prefixes are declared; otherwise mistakes of syntax are fixed.
+    """
     prefixes = {} if query.source is None else declared_prefixes(query.source.settings)
     outline = read_query(query.text)
     undeclared = [name for name in outline.undeclared_prefixes if name not in prefixes]
@@ -66,9 +69,9 @@ def sparql_repairs(query: FailedQuery) -> Iterator[Repair]:
 
 
 def _with_prefixes(query: FailedQuery, undeclared: Sequence[str], prefixes: Mapping[str, str]) -> Iterator[str]:
-    """Yield the query with its prefixes declared as in gold, in the source (`prefixes`), or as is common.
+    """Yield the query with its undeclared prefixes declared, as in gold, in the source (`prefixes`) or as is common.
 
-    Others get the namespaces of gold, those first whose names the query uses.
+    Other prefixes get the namespaces of gold; namespaces whose names the query uses come first.
     """
     outline, gold = read_query(query.text), read_query(query.gold)
     namespace_by_prefix = {**COMMON_PREFIXES, **prefixes, **gold.prefixes}
@@ -92,7 +95,10 @@ def _with_prefixes(query: FailedQuery, undeclared: Sequence[str], prefixes: Mapp
 
 
 def _grouped(query: FailedQuery) -> Iterator[str]:
-    """Yield the query with a GROUP BY of all variables that it selects beside an aggregate."""
+    """Yield the query with a GROUP BY of all variables that it selects next to an aggregate.
+
+    Yield nothing if it has a GROUP BY, or cannot be read.
+    """
     try:
         tree = read_tree(query.text).tree
     except UnreadableError:
@@ -107,7 +113,7 @@ def _grouped(query: FailedQuery) -> Iterator[str]:
 
 
 def _respelled(query: FailedQuery) -> Iterator[str]:
-    """Yield the text with one mistake less: words, brackets, operators, or what is too much where reading ended."""
+    """Yield texts with one mistake fixed: of words, brackets or operators, or at the place in the error message."""
     text = read_query(query.text).text
     yield _GLUED.sub(" ", text)
     yield text.translate(PLAIN_QUOTES)
@@ -142,7 +148,7 @@ def _respelled(query: FailedQuery) -> Iterator[str]:
 
 
 def _with_columns(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the text without commas in SELECT, and with aggregates there in parentheses and under a name."""
+    """Yield texts with a corrected SELECT: without commas, and with aggregates in parentheses and with a name."""
     start = next((place for place, token in enumerate(text_tokens) if token.is_word("SELECT")), None)
     if start is None:
         return
@@ -179,7 +185,7 @@ def _with_columns(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _lifted(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the text with the subquery in a FILTER as a group before it."""
+    """Yield texts in which a subquery in a FILTER is a group before it."""
     start = None
     for before, token in pairwise(text_tokens):
         start = token.start if token.is_word("FILTER") else start
@@ -196,7 +202,7 @@ def _lifted(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _balanced(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the text with the brackets that are missing at its end or before its modifiers, or without one too much."""
+    """Yield texts with missing brackets added at the end or before modifiers, or with a wrong bracket fixed."""
     opened: list[Token] = []
     for token in text_tokens:
         if token.text in BRACKETS:
@@ -216,7 +222,10 @@ def _balanced(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _in_order(text: str, text_tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield the text with its modifiers in the order of SPARQL, behind the pattern where they stand at its end."""
+    """Yield the text with its modifiers in SPARQL's order, after the pattern if they stand at the end of the pattern.
+
+    Yield nothing if they are in order.
+    """
     modifiers = [token for token in text_tokens if token.depth <= 1 and token.is_word(*_MODIFIERS)]
     ranks = [_MODIFIERS.index(token.text.upper()) for token in modifiers]
     is_inside = bool(modifiers) and modifiers[0].depth == 1 and text.rstrip().endswith("}")
