@@ -1,1 +1,1 @@
-"""Edits of SQL queries."""
+"""Edits and repairs of SQL queries."""

@@ -1,4 +1,4 @@
-"""Two SQL queries in one naming, every column with its table, and the parts that they then have in common."""
+"""Brings two SQL queries to the same names, every column with its table, and finds what they have in common."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pytest_queryeval.text.formatting import one_line_with_end
 MAX_LINE = 200  # characters
 MAX_SHOWN = 20  # lines of each query
 Remarks: TypeAlias = Mapping[tuple[str, str], str]
-"""What to say about a text that a column is compared with, by the name of the column, in lower case, and the text."""
+"""Remarks on compared texts, by the name of the column in lower case and the text."""
 _IN_ONE_LINE = ("SELECT", "GROUP BY")
 _OMITTED = exp.Var(this="SELECT …")
 _CLAUSES = ("from_", "joins", "where", "expressions", "group", "having", "qualify", "order", "limit", "offset")
@@ -31,10 +31,10 @@ _CLAUSES_WITH_ALIASES = ("group", "having", "qualify", "order")  # that may name
 
 
 def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> None:
-    """Name the tables of both queries alike: those of gold are renamed, and all columns get the name of their table.
+    """Give corresponding tables of both trees the same names, and columns the names of their tables, in place.
 
-    Aliases and numbers that ORDER BY, GROUP BY and HAVING use for items of SELECT become these items; so does `*`, for
-    columns of which the other query lists at least half.
+    Tables of gold are renamed. Aliases and numbers in ORDER BY, GROUP BY and HAVING become the items of SELECT that
+    they mean. A `*` becomes columns if the other query lists at least half of them.
     """
     columns, gold_columns = (Columns(schema.tables, dialect) for _ in range(2))
     owners = qualify(gold, gold_columns)
@@ -56,9 +56,9 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
 
 
 def _write_out_star(names: Names, other: exp.Select, dialect: str) -> None:
-    """Put the columns of tables in the place of `*` if the other query lists at least half of them.
+    """Replace `*` in a SELECT by its columns, in place, if the `other` query lists at least half of them.
 
-    Next to other items, it has to list all but one. They stay where tables share columns, by USING or NATURAL JOIN.
+    Next to other items, it has to list all but one. The `*` stays if tables share columns by USING or NATURAL JOIN.
     """
     shares_columns = any(join.args.get("using") or join.method for join in parts.clause_nodes(names.select, "joins"))
     if not names.select.is_star or other.is_star or shares_columns:
@@ -80,7 +80,10 @@ def _write_out_star(names: Names, other: exp.Select, dialect: str) -> None:
 
 
 def qualify(tree: exp.Expr, columns: Columns) -> list[tuple[exp.Column, exp.Expr]]:
-    """Give every column the name of its table, and return those columns with their tables."""
+    """Give every column of a tree the name of its table, in place, and return the columns with their tables.
+
+    Aliases and numbers of items of SELECT are replaced by the items first.
+    """
     for select in list(tree.find_all(exp.Select)):
         _expand_aliases(columns.names(select))
     columns.replace_texts(tree)
@@ -96,7 +99,7 @@ def qualify(tree: exp.Expr, columns: Columns) -> list[tuple[exp.Column, exp.Expr
 
 
 def _expand_aliases(names: Names) -> None:
-    """Put items of SELECT in the place of their aliases and numbers in other clauses."""
+    """Replace aliases and numbers of items of SELECT in other clauses by the items, in place."""
     select = names.select
     for part in (part for clause in _CLAUSES_WITH_ALIASES for part in parts.clause_nodes(select, clause)):
         for column in list(part.find_all(exp.Column)):
@@ -111,7 +114,7 @@ def _expand_aliases(names: Names) -> None:
 
 
 def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[exp.Select, exp.Select]]:
-    """Yield the SELECTs of both queries that have the same place."""
+    """Yield the SELECTs at corresponding places of two queries, as pairs."""
     if predicted is None or gold is None:
         return
     yield from _pairs_of_lists(parts.common_queries(predicted), parts.common_queries(gold))
@@ -138,7 +141,7 @@ def _pairs_of_lists(predicted: Sequence[exp.Expr], gold: Sequence[exp.Expr]) -> 
 
 
 def _names_of_sources(predicted: exp.Select, gold: exp.Select) -> dict[int, str]:
-    """Return the name that each source of a gold SELECT gets: that of its partner, else one that is not taken."""
+    """Return the new name of each source of a gold SELECT, by identity: that of its partner, else a free name."""
     aliases_by_table, gold_aliases_by_table = _aliases_by_table(predicted), _aliases_by_table(gold)
     partners: dict[str, str] = {}
     uses, gold_uses = _uses(predicted), _uses(gold)
@@ -170,7 +173,7 @@ def _aliases_by_table(select: exp.Expr) -> dict[str, list[str]]:
 
 
 def _uses(select: exp.Select) -> defaultdict[str, set[str]]:
-    """Return how each source is used, by its alias: the clauses and the expressions around its columns."""
+    """Return how each source is used, by its alias: clauses, columns and compared constants."""
     uses: defaultdict[str, set[str]] = defaultdict(set)
     for clause in _CLAUSES:
         for column in (column for part in parts.clause_nodes(select, clause) for column in part.find_all(exp.Column)):
@@ -181,26 +184,26 @@ def _uses(select: exp.Select) -> defaultdict[str, set[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a clause, such as a table or a condition."""
+    """A part of a clause, such as a table or a condition, for comparing and showing what two queries share."""
 
     key: str
-    """The same for parts that say the same at the same place, whatever the queries within them."""
+    """A text that is equal for equal parts at the same place, regardless of the queries within them."""
     parent: str
-    """The key of the part around it; empty if there is none."""
+    """The key of the part around this part; empty if there is none."""
     prefix: str
-    """What its line begins with, such as `subquery: `."""
+    """The beginning of the part's line, such as `subquery: `."""
     word: str
-    """The word of SQL that follows."""
+    """The word of SQL after the prefix."""
     node: exp.Expr | None = None
 
 
 def shared_parts(
     predicted: exp.Expr, gold: exp.Expr, write: Callable[[exp.Expr], str], remarks: Remarks
 ) -> SharedPatterns:
-    """Return what two queries have in common, and the parts that only one has; their tables have the same aliases.
+    """Return how many parts two aligned queries share, and lines for the parts that only one query has.
 
-    Parts come first whose texts the queries write in another letter case. `write` returns the text of a tree, which it
-    may change.
+    Parts come first whose texts the other query has in another letter case. `write` returns the text of a tree, and may
+    change the tree.
     """
     predicted, gold = (_with_table_names(tree) for tree in (predicted, gold))
     predicted_parts, gold_parts = ([*_parts_of_query(tree)] for tree in (predicted, gold))
@@ -232,7 +235,7 @@ def shared_parts(
 
 
 def _lines(differing: Sequence[_Part], write: Callable[[exp.Expr], str], remarks: Remarks) -> Iterator[str]:
-    """Yield a line for each part; the columns of SELECT, as those of GROUP BY, are in one line."""
+    """Yield a line for each part, with remarks on its texts; columns of SELECT, and those of GROUP BY, share a line."""
     in_one_line = Counter((part.prefix, part.word) for part in differing if part.word in _IN_ONE_LINE)
     for part in differing:
         beginning, together = (part.prefix, part.word), [part]
@@ -277,7 +280,7 @@ def _parts_of_query(tree: exp.Expr, place: str = "", parent: str = "") -> Iterat
 
 
 def _clauses(query: exp.Expr) -> Iterator[tuple[str, str, exp.Expr | None]]:
-    """Yield the parts of the clauses of a query: what they are compared by, the word of their lines, and the node."""
+    """Yield the parts of the clauses of a query: by what they are compared, the word of their lines, and the node."""
     if isinstance(query, exp.Select):
         yield from _clauses_of_select(query)
     elif not isinstance(query, exp.SetOperation):
@@ -307,7 +310,7 @@ def _clauses_of_select(select: exp.Select) -> Iterator[tuple[str, str, exp.Expr 
 
 
 def _with_table_names(tree: exp.Expr) -> exp.Expr:
-    """Return a copy whose tables have their own names instead of aliases, but for those that a SELECT reads twice."""
+    """Return a copy in which tables have no aliases, except tables that a SELECT reads twice."""
     tree = tree.copy()
     columns = [(column, parts.table_of(column)) for column in tree.find_all(exp.Column)]
     renamed: set[int] = set()

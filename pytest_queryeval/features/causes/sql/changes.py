@@ -1,4 +1,4 @@
-"""Edits of a predicted SQL query, and the changes of its nodes, with parts of gold, that they consist of."""
+"""Edits of a predicted SQL query, and the steps that change its nodes."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from pytest_queryeval.features.causes.sql.parts import key, sources
 CLAUSES = ("FROM", "WHERE", "SELECT", "GROUP", "HAVING", "QUALIFY", "ORDER", "LIMIT", "SET")  # in the order of reports
 _CLAUSE_OF = {"where": "WHERE", "expressions": "SELECT", "having": "HAVING", "qualify": "QUALIFY", "order": "ORDER"}
 Area: TypeAlias = tuple[int, str]
-"""The identity of a query, and a clause of it."""
+"""The identity of a query, and one of its clauses."""
 Step: TypeAlias = tuple[exp.Expr, Callable[[exp.Expr], object]]
-"""A node of the predicted query, and what changes its copy."""
+"""A node of the predicted query, and the function that changes the copy of the node in place."""
 Side: TypeAlias = "exp.Expr | str | Sequence[Side] | None"
-"""One side of a change as reports show it; the members of tuples are shown with commas between them."""
+"""One side of a change as reports show it; members of a tuple are joined by commas, those of a list by spaces."""
 
 
 class Size(IntEnum):
-    """How much of a query an edit changes; the smallest ones are tried first."""
+    """How much of a query an edit changes; the smallest edits are tried first."""
 
     CONSTANT = 0
     """A constant or an operator."""
     PART = 1
     """A part of a clause, or a short clause."""
     SEVERAL = 2
-    """Parts of several clauses, or the same part everywhere."""
+    """Parts of several clauses, or the same part at all its places."""
     CLAUSE = 3
-    """A clause where several things differ, or a query."""
+    """A clause with several differences, or a whole query."""
 
 
 _INFIX_NOT_CONDITIONS = (exp.In, exp.Like, exp.ILike, exp.Between, exp.Glob, exp.RegexpLike)
-"""Conditions that are written with NOT before their word."""
+"""Conditions in which NOT is written before the operator."""
 _CONSTANTS: frozenset[CauseLabel] = frozenset(
     ("value-case", "wrong-value", "wrong-operator", "wrong-connector", "missing-distinct", "extra-distinct")
 )
@@ -48,25 +48,25 @@ _CONSTANTS: frozenset[CauseLabel] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of the predicted query."""
+    """A change of the predicted query, as reports show it and as steps that make it."""
 
     label: CauseLabel
     clause: str
     change: tuple[Side, Side]
-    """What is there, and what should be."""
+    """What the query has, and what it should have."""
     within: exp.Expr
-    """The query with the clause."""
+    """The query that contains the clause."""
     steps: tuple[Step, ...]
     extent: Size = Size.PART
 
     @property
     def size(self) -> Size:
-        """Return how much the edit changes: its extent, but a constant if the label of a part says so."""
+        """How much the edit changes: its extent, but a constant if a change of a part has such a label."""
         return Size.CONSTANT if self.extent is Size.PART and self.label in _CONSTANTS else self.extent
 
     @property
     def areas(self) -> list[Area]:
-        """Return what the edit changes: a clause of a query, or its DISTINCT, then the clauses around the query."""
+        """What the edit changes: the clause or DISTINCT of its query, then the clauses around that query."""
         areas: list[Area] = [(id(self.within), "DISTINCT" if "DISTINCT" in self.change else self.clause)]
         node = self.within
         while node.parent is not None:
@@ -77,22 +77,22 @@ class Edit:
 
     @property
     def rank(self) -> tuple[Size, int]:
-        """Return the place of the edit in the order in which edits are tried."""
+        """The position of the edit in the order in which edits are tried, and then shown."""
         return self.size, CLAUSES.index(self.clause)
 
 
 def replace_step(node: exp.Expr, new: exp.Expr) -> Step:
-    """Return the step that puts another expression in the place of a node."""
+    """Return the step that replaces a node by a copy of another expression."""
     return node, lambda copied: copied.replace(new.copy())
 
 
 def copy_step(node: exp.Expr, gold: exp.Expr, *names: str) -> Step:
-    """Return the step that gives a node these arguments of another one, such as the clauses of a SELECT."""
+    """Return the step that copies the arguments `names` of gold's node to a node, such as the clauses of a SELECT."""
     return node, partial(copy_arguments, gold=gold, names=names)
 
 
 def changed_copy(tree: exp.Expr, steps: Iterable[Step]) -> exp.Expr:
-    """Return a copy of a tree after steps, each of which changes the copy of its node."""
+    """Return a copy of a tree after steps, which change the copies of their nodes."""
     copy, steps = tree.copy(), [*steps]
     changed = {id(node) for node, _ in steps}
     copies = {id(node): copied for node, copied in zip(tree.walk(), copy.walk(), strict=True) if id(node) in changed}
@@ -102,7 +102,7 @@ def changed_copy(tree: exp.Expr, steps: Iterable[Step]) -> exp.Expr:
 
 
 def copy_arguments(node: exp.Expr, *, gold: exp.Expr, names: Sequence[str]) -> None:
-    """Give a node these arguments of another one, such as the clauses of a SELECT."""
+    """Copy the arguments `names` of gold's node to a node, in place."""
     for name in names:
         value = gold.args.get(name)
         if isinstance(value, list):
@@ -111,12 +111,15 @@ def copy_arguments(node: exp.Expr, *, gold: exp.Expr, names: Sequence[str]) -> N
 
 
 def change_operation(query: exp.Expr, *, gold: exp.Expr) -> None:
-    """Make a set operation the one of gold."""
+    """Replace a set operation in its tree by gold's operation, with the same queries."""
     query.replace(type(gold)(**{**query.args, "distinct": gold.args.get("distinct")}))
 
 
 def combine(query: exp.Expr, *, gold: exp.Expr) -> None:
-    """Combine a query with the second one of gold; ORDER BY and LIMIT stand at the end, as in gold."""
+    """Combine a query with the second query of gold's set operation, in place.
+
+    The ORDER BY and LIMIT of gold take the place of those of the query.
+    """
     arguments = excluding(gold.copy().args, ("with_", "this"))
     for name in ("order", "limit", "offset"):
         query.set(name, None)
@@ -124,18 +127,21 @@ def combine(query: exp.Expr, *, gold: exp.Expr) -> None:
 
 
 def keep_argument(operation: exp.Expr, *, name: str) -> None:
-    """Put the first or the second query of a set operation, `this` or `expression`, in its place."""
+    """Replace a set operation in its tree by its first or second query, `this` or `expression`."""
     operation.replace(operation.args[name])
 
 
 def _wrap(node: exp.Expr, new: exp.Expr) -> None:
-    """Put a node into `new` as its first argument, so that other edits can still change the node."""
+    """Replace a node in its tree by `new`, which gets the node as its first argument.
+
+    The node itself stays in the tree, so that other edits can still change it.
+    """
     node.replace(new)
     new.set("this", node)
 
 
 def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -> None:
-    """Join tables of gold with the conditions that name them, unless a condition names a table that is missing."""
+    """Join the tables `aliases` of gold to a SELECT, in place, with gold's conditions on tables that are then there."""
     joins = parts.joins_of(gold)
     added = [joins[alias].copy() if alias in joins else exp.Join(this=sources(gold)[alias].copy()) for alias in aliases]
     conditions = [part for part in _joining(gold) if tables_in(part) & {*aliases}]
@@ -144,9 +150,9 @@ def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -
 
 
 def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
-    """Drop tables from FROM, with the conditions that join them.
+    """Drop the tables `aliases` from a SELECT, in place, with the conditions that join them.
 
-    Their columns are replaced by those that the joins equate with them.
+    Their columns are replaced by the columns that joins equate with them. Nothing is dropped if no table would remain.
     """
     first = select.args["from_"]
     remaining_joins = [join for alias, join in parts.joins_of(select).items() if alias not in aliases]
@@ -165,9 +171,9 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
 
 
 def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> list[str]:
-    """Drop the tables that predicted used, gold does not have, and the changed SELECT does not use; return their names.
+    """Drop tables, in place, that predicted used, gold lacks and the changed SELECT does not use; return their names.
 
-    A table is used if anything but a join names its columns, or if it joins one that is used.
+    A table is used if its columns are named outside of joins, or if it joins a table that is used.
     """
     if not (isinstance(select, exp.Select) and isinstance(predicted, exp.Select) and isinstance(gold, exp.Select)):
         return []
@@ -186,13 +192,16 @@ def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> lis
 
 
 def _used_tables(select: exp.Select) -> set[str]:
-    """Return the names, in lower case, of the tables whose columns a SELECT names anywhere but where it joins them."""
+    """Return the lower-case names of the tables whose columns a SELECT names outside of join conditions."""
     joining = {id(part) for part in parts.clause_operands(select, "where") if parts.is_join_condition(part)}
     return {column.table.lower() for column in parts.columns_outside_from(select) if id(column.parent) not in joining}
 
 
 def arrange_joins(select: exp.Expr) -> None:
-    """Order joins so that each condition occurs once, and after the tables that it names."""
+    """Order the joins of a SELECT, in place, so that each condition occurs once and after its tables.
+
+    Only inner joins without USING are ordered.
+    """
     if parts.has_plain_joins(select):
         _join_by(select, {key(part): part for part in _joining(select)}.values())
 
@@ -208,7 +217,10 @@ def _join_by(select: exp.Expr, conditions: Iterable[exp.Expr]) -> None:
 
 
 def _in_order(joins: Sequence[exp.Join], available: set[str], conditions: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """Return copies of joins in an order in which conditions only name tables that are `available` or joined before."""
+    """Return copies of joins in an order in which a condition only names tables that are `available` or joined before.
+
+    The conditions are distributed anew.
+    """
     ordered, pending, unused = list[exp.Expr](), list(joins), list(conditions)
     while pending:
         names = [join.alias_or_name.lower() for join in pending]
@@ -237,7 +249,7 @@ def _joining(select: exp.Expr) -> list[exp.Expr]:
 
 
 def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
-    """Replace the columns of these tables, outside of FROM, by those that joins equate with them."""
+    """Replace columns of these tables outside of FROM, in place, by the columns that joins equate with them."""
     partners = {
         key(column): partner
         for condition in parts.linking_conditions(select)
@@ -252,7 +264,10 @@ def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
 
 
 def join_nested(condition: exp.Expr) -> None:
-    """Join the tables of `IN (SELECT …)` instead of the condition, and move its clauses to the outer query."""
+    """Replace `IN (SELECT …)` by a join of its tables, in place, and move its clauses to the outer query.
+
+    Do nothing if the condition is no longer such a condition.
+    """
     select, query = condition.find_ancestor(exp.Select), parts.query_within(condition.args.get("query"))
     if select is None or not isinstance(query, exp.Select):
         return  # another edit has replaced the condition
@@ -271,14 +286,14 @@ def join_nested(condition: exp.Expr) -> None:
 
 
 def change_join_condition(join: exp.Expr, *, gold: exp.Expr) -> None:
-    """Give a join the condition of another one."""
+    """Give a join the condition of gold's join, in place."""
     copy_arguments(join, gold=gold, names=("on", "using"))
     if join.args.get("kind") == "CROSS":
         join.set("kind", gold.args.get("kind"))
 
 
 def change_operator(condition: exp.Expr, *, gold: exp.Expr, operator: type[exp.Expr]) -> None:
-    """Give a condition another operator, and NOT if gold has it."""
+    """Replace a condition in its tree by one with another operator, negated if gold is."""
     inner = parts.without_not(condition)
     if type(inner) is not operator:
         inner = operator(this=inner.this, expression=inner.expression)
@@ -286,7 +301,7 @@ def change_operator(condition: exp.Expr, *, gold: exp.Expr, operator: type[exp.E
 
 
 def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None:
-    """Add a condition to WHERE, HAVING or QUALIFY, or the clause with it."""
+    """Add a condition to the clause `where`, `having` or `qualify` of a SELECT, in place; a missing clause is made."""
     node = select.args.get(clause)
     if node is None:
         select.set(clause, parts.CONDITION_CLAUSES[clause](this=condition.copy()))
@@ -295,7 +310,7 @@ def add_condition(select: exp.Expr, *, clause: str, condition: exp.Expr) -> None
 
 
 def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[exp.Connector]) -> None:
-    """Connect a condition with one more operand."""
+    """Connect a condition in its tree with one more operand, with parentheses where they are needed."""
     operand = exp.paren(operand) if isinstance(operand, exp.Connector) else operand.copy()
     extended = connector(this=exp.null(), expression=operand)
     _wrap(condition, extended)
@@ -306,7 +321,7 @@ def extend_condition(condition: exp.Expr, *, operand: exp.Expr, connector: type[
 
 
 def drop_condition(condition: exp.Expr) -> None:
-    """Drop an operand of a connector, or the whole clause, or ON of a join, if it has no other condition."""
+    """Remove a condition from its connector in the tree; remove the clause if it has no other condition."""
     while isinstance(condition.parent, exp.Paren):
         condition = condition.parent
     parent = condition.parent
@@ -319,18 +334,18 @@ def drop_condition(condition: exp.Expr) -> None:
 
 
 def insert_item(select: exp.Expr, *, item: exp.Expr, place: int) -> None:
-    """Add an item to SELECT at its place in gold."""
+    """Insert a copy of an item into SELECT at a place, in place."""
     items = [expression.copy() for expression in select.expressions]
     select.set("expressions", [*items[:place], item.copy(), *items[place:]])
 
 
 def rename_table(column: exp.Expr, *, name: str) -> None:
-    """Give a column another name of its table."""
+    """Give a column another table name, in place."""
     column.set("table", exp.to_identifier(name))
 
 
 def drop_table_names(tree: exp.Expr) -> None:
-    """Drop the table names of columns whose SELECT reads a single table that has no alias."""
+    """Remove the table names of columns, in place, if their SELECT reads a single table without an alias."""
     for column in tree.find_all(exp.Column):
         select = column.find_ancestor(exp.Select)
         if select is not None and column.table and column.table.lower() == parts.only_table(select):
@@ -338,7 +353,7 @@ def drop_table_names(tree: exp.Expr) -> None:
 
 
 def add_common_queries(tree: exp.Expr, common: exp.Expr) -> None:
-    """Add the queries of gold's WITH that the tree reads and does not have."""
+    """Add the queries of gold's WITH to a tree, in place, if the tree reads a missing one."""
     with_clause = tree.args.get("with_")
     names = {cte.alias.lower() for cte in (with_clause.expressions if with_clause else ())}
     read = {table.name.lower() for table in tree.find_all(exp.Table)}
@@ -351,19 +366,19 @@ def add_common_queries(tree: exp.Expr, common: exp.Expr) -> None:
 
 
 def tables_in(condition: exp.Expr) -> set[str]:
-    """Return the names of the tables whose columns a condition names."""
+    """Return the lower-case table names of the columns in a condition."""
     return {column.table.lower() for column in condition.find_all(exp.Column)}
 
 
 def writer(dialect: str) -> Generator:
-    """Return what writes trees in a dialect, without comments and warnings."""
+    """Return a generator that writes trees in a dialect without comments and warnings."""
     return Dialect.get_or_raise(dialect).generator(comments=False, unsupported_level=ErrorLevel.IGNORE)
 
 
 def write(tree: exp.Expr, generator: Generator) -> str | None:
-    """Return the text of a tree that may be changed, in which `NOT a IN (1)` becomes `a NOT IN (1)`.
+    """Return the text of a tree, which may be changed; None if sqlglot cannot write it.
 
-    None for one that sqlglot cannot write.
+    NOT is written before the operator: `NOT a IN (1)` becomes `a NOT IN (1)`.
 
     >>> from sqlglot import parse_one
     >>> write(parse_one("NOT a IN (1) AND NOT b IS NULL AND NOT c = 1"), writer(""))

@@ -1,4 +1,4 @@
-"""The differences of two SQL queries, clause by clause, as single edits of the predicted one."""
+"""The differences between a predicted and a gold SQL query, clause by clause, as edits of the predicted query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEFAULT_LABELS: dict[str, CauseLabel] = {"FROM": "wrong-join-condition", "HAVIN
 
 
 class ClauseEdits:
-    """The edits that lead from a predicted query to gold, clause by clause; both have the same names of tables."""
+    """Collects the edits from a predicted query to gold, clause by clause; the queries are aligned before."""
 
     def __init__(self, predicted: exp.Expr, gold: exp.Expr) -> None:
         self.edits: list[Edit] = []
@@ -41,11 +41,11 @@ class ClauseEdits:
     def _replace(
         self, label: CauseLabel, clause: str, old: exp.Expr, new: exp.Expr, within: exp.Expr, extent: Size = Size.PART
     ) -> None:
-        """Add the edit that puts one expression in the place of another."""
+        """Add the edit that replaces one expression by another."""
         self._add(label, clause, (old, new), within, replace_step(old, new), extent=extent)
 
     def _queries(self, predicted: exp.Expr | None, gold: exp.Expr | None, *, clause: str = "") -> None:
-        """Add the edits of a query; one that stands in a `clause` may be replaced as a whole."""
+        """Add the edits of a query; with a `clause` around it, also the edit that replaces the whole query."""
         if predicted is None or gold is None or key(predicted) == key(gold):
             return
         for query, gold_query in zip(parts.common_queries(predicted), parts.common_queries(gold), strict=False):
@@ -120,7 +120,7 @@ class ClauseEdits:
             self._add_whole_clause(first_edit, "FROM", predicted, gold, ("from_", "joins"), renaming)
 
     def _joins(self, predicted: exp.Select, gold: exp.Select) -> None:
-        """Add the edits of joins that both queries have."""
+        """Add the edits of the types and conditions of joins that both queries have."""
         joins, gold_joins = parts.joins_of(predicted), parts.joins_of(gold)
         has_plain_joins = parts.has_plain_joins(predicted) and parts.has_plain_joins(gold)
         all_keys, all_gold_keys = (sorted(map(key, parts.join_conditions(select))) for select in (predicted, gold))
@@ -167,9 +167,10 @@ class ClauseEdits:
         names: Sequence[str],
         further_steps: Sequence[Step] = (),
     ) -> None:
-        """Add the replacement of a clause in which several things differ, under the label of the first of them.
+        """Add the edit that replaces a clause with several differences as a whole, labelled by the first difference.
 
-        `names` are those of its arguments in sqlglot.
+        `first_edit` is the number of the first edit of the clause, and `names` are its arguments in sqlglot. Nothing is
+        added if a single edit is enough.
         """
         edits = sorted(self.edits[first_edit:], key=lambda edit: edit.rank)
         is_equal = all(parts.clause_key(predicted, name) == parts.clause_key(gold, name) for name in names)
@@ -199,7 +200,7 @@ class ClauseEdits:
         self._add(labels[condition is not None], clause, change, predicted, copy_step(predicted, gold, name))
 
     def _condition(self, condition: exp.Expr, gold_condition: exp.Expr, clause: str, within: exp.Select) -> None:
-        """Add the edits of a condition of any number of operands."""
+        """Add the edits of a condition with any number of operands: of its connectors, and of its operands."""
         condition, gold_condition = condition.unnest(), gold_condition.unnest()
         if key(condition) == key(gold_condition):
             return
@@ -231,7 +232,7 @@ class ClauseEdits:
             self._add(label, clause, (None, gold_operand), within, step)
 
     def _predicate(self, condition: exp.Expr, gold_condition: exp.Expr, clause: str, within: exp.Select) -> None:
-        """Add the edits of one comparison."""
+        """Add the edits of a single condition without connectors."""
         first_edit = len(self.edits)
         inner, gold_inner = parts.without_not(condition), parts.without_not(gold_condition)
         has_query = bool(condition.find(exp.Query) or gold_condition.find(exp.Query))
@@ -265,7 +266,7 @@ class ClauseEdits:
     def _parts(
         self, node: exp.Expr, gold_node: exp.Expr, clause: str, within: exp.Select, names: Iterable[str] | None = None
     ) -> None:
-        """Add the edits of the arguments of two expressions, of all those of one type, or those with these `names`."""
+        """Add the edits of the arguments of two expressions: of all arguments, or of those with these `names`."""
         for name in dict.fromkeys((*node.args, *gold_node.args) if names is None else names):
             argument, gold_argument = node.args.get(name), gold_node.args.get(name)
             label = _DEFAULT_LABELS.get(clause, "wrong-expression")
@@ -288,7 +289,7 @@ class ClauseEdits:
                 return
 
     def _expression(self, node: exp.Expr, gold_node: exp.Expr, clause: str, within: exp.Select) -> None:
-        """Add the edit of an expression, at the smallest part that differs."""
+        """Add the edits of an expression, at the smallest part that differs."""
         node, gold_node = parts.bare(node), parts.bare(gold_node)
         if key(node) == key(gold_node):
             return
@@ -339,7 +340,7 @@ class ClauseEdits:
 
 
 def _joined_table(table: exp.Expr, gold: exp.Select) -> Side:
-    """Return a table that gold joins, with the condition unless that only equates columns of two tables."""
+    """Return a table that gold joins, with its condition unless that only equates columns of two tables."""
     joins = parts.joins_of(gold)
     join = next(iter(joins.values())) if len(joins) == 1 else joins.get(table.alias_or_name.lower())
     condition = None if join is None else parts.join_condition(join)
@@ -347,7 +348,9 @@ def _joined_table(table: exp.Expr, gold: exp.Select) -> Side:
 
 
 def _differing_parts(predicted: exp.Expr, gold: exp.Expr, names: Sequence[str]) -> tuple[Side, Side]:
-    """Return the parts of clauses that only one of two queries has; all of them where only their order differs.
+    """Return the parts of clauses that only one of two queries has; all parts if only their order differs.
+
+    Conditions are joined by AND.
 
     >>> from sqlglot import parse_one
     >>> queries = [parse_one(f"SELECT 1 FROM t WHERE {text}") for text in ("a = 1 AND b = 2", "c = 3 AND a = 1")]

@@ -1,4 +1,4 @@
-"""Edits of a predicted SQL query, from its differences to gold, and texts in a letter case that no data has."""
+"""The edits from a predicted SQL query to gold, and gold texts in a letter case that the data does not have."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DATABASES = 16  # small ones, on which a repaired query is compared with gold
 TELLING_ROWS = 3  # of an answer that an edit hardly hits by chance
 MAX_LOOKUPS = 6  # of the texts of a query in the data
 Run: TypeAlias = Callable[[str], Table | None]
-"""Returns the answer of a query on the source; None if it fails."""
+"""Return the answer of a query on the source; None if it fails."""
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 _FIRST_WORDS = {
     **{clause: f"{clause} " for clause in ("FROM", "WHERE", "HAVING", "QUALIFY", "LIMIT")},
@@ -52,7 +52,7 @@ _SELECTED = ("expressions", "group", "having")
 
 
 class SqlEdits:
-    """The edits that lead from a predicted query to gold, the smallest first."""
+    """The edits from a predicted query to gold, the smallest first, and the queries that combinations of them make."""
 
     def __init__(
         self,
@@ -63,7 +63,10 @@ class SqlEdits:
         dialect: str,
         widths: Container[int] | None,
     ) -> None:
-        """Compare with gold `reshaped`, if that is given, as predicted is shaped."""
+        """Compare predicted with `reshaped`, gold in the shape of predicted, if it is given, else with gold.
+
+        `widths` are the numbers of columns that an answer may have; None allows any. The trees are changed.
+        """
         self._widths, self._width = widths, _width(predicted)
         self._keeping_width: set[int] = set()  # edits that leave the number of columns as it is, which is wrong
         self._align = partial(align, schema=schema, dialect=dialect)
@@ -87,9 +90,10 @@ class SqlEdits:
 
     @cached_property
     def edits(self) -> Sequence[CausingEdit]:
-        """All edits, in the order in which they are to be tried.
+        """All edits in the order in which they are tried, as reports show them.
 
-        They name the tables that are dropped since nothing uses them after an edit, and the query of a set operation.
+        They name the tables that are dropped because nothing uses them after the edit, and the query of a set
+        operation.
         """
         operation = parts.set_operation(self._root.this)
         arms = enumerate(parts.arms(self._root.this) if isinstance(self._root.this, exp.SetOperation) else (), start=1)
@@ -106,10 +110,10 @@ class SqlEdits:
         return shown
 
     def combinations(self) -> Iterator[tuple[int, ...]]:
-        """Yield which edits to make together: each alone, then pairs, the smallest first.
+        """Yield which edits to make together, by number: single edits, then pairs, the smallest first.
 
-        Where two edits change the same clause, or queries in it, one that replaces it as a whole is not tried alone,
-        nor with another edit of it: the pair says the same with less.
+        An edit that replaces a whole clause is not paired with an edit within that clause. It is not tried alone either
+        if the clause has exactly two smaller edits, because the pair says the same with less.
         """
         areas, sizes = [edit.areas for edit in self._edits], [edit.size for edit in self._edits]
         parts_of = Counter(
@@ -132,10 +136,10 @@ class SqlEdits:
         )
 
     def applied(self, numbers: Sequence[int]) -> str | None:
-        """Return predicted after these edits; None for a query that is invalid, slow, or wrong by its width.
+        """Return the text of predicted after these edits; None if it is invalid, slow, or has a wrong width.
 
-        It is invalid if it names a table that it does not read, and slow if it has more joins without a condition than
-        predicted and gold have.
+        It is invalid if it names a table that it does not read. It is slow if it has more joins without a condition
+        than predicted and gold have.
         """
         if self._keeping_width.issuperset(numbers):
             return None
@@ -151,7 +155,7 @@ class SqlEdits:
         return write(tree, self._writer)
 
     def reach_gold(self, numbers: Sequence[int]) -> bool:
-        """Return whether predicted then has the clauses of gold, whatever the order of tables and columns."""
+        """Return whether predicted then has the clauses of gold, regardless of the order of tables and columns."""
         return parts.content(self._changed(numbers)[0]) == self._gold_content
 
     @cached_property
@@ -159,7 +163,7 @@ class SqlEdits:
         return parts.content(self._gold)
 
     def reach_other_shape(self, numbers: Sequence[int]) -> bool:
-        """Return whether predicted then says the same as gold in the shape of predicted, or as its set operation."""
+        """Return whether predicted, after these edits, equals gold rewritten in predicted's shape."""
         changed, _ = self._changed(numbers)
         reshaped = in_shape_of(self._gold, changed)
         if reshaped is None:
@@ -170,7 +174,7 @@ class SqlEdits:
         return parts.content(changed) == parts.content(reshaped)
 
     def _changed(self, numbers: Sequence[int]) -> tuple[exp.Expr, list[str]]:
-        """Return predicted after these edits, and the tables that are dropped since nothing uses them then."""
+        """Return the tree of predicted after these edits, and the tables dropped because nothing uses them then."""
         steps = (step for number in numbers for step in self._edits[number].steps)
         tree: exp.Expr = changes.changed_copy(self._root, steps).this
         if any(self._edits[number].clause == "FROM" for number in numbers):
@@ -185,7 +189,7 @@ class SqlEdits:
         return tree, dropped_names
 
     def shared_parts(self, remarks: Remarks) -> SharedPatterns:
-        """Return how many parts both queries have in common, and the parts that only one has."""
+        """Return how many parts both queries share, and the parts that only one has."""
         return shared_parts(self._root.this, self._compared, self._write, remarks)
 
     def _text(self, side: Side, within: exp.Expr) -> str:
@@ -206,19 +210,19 @@ class SqlEdits:
 
 
 def _unknown_tables(tree: exp.Expr) -> set[str]:
-    """Return the names, in lower case, that columns have in front and no table has in their SELECT or around it."""
+    """Return the lower-case table names of columns that no table in their SELECT or around it has."""
     columns = (column for column in tree.find_all(exp.Column) if column.table)
     return {column.table.lower() for column in columns if parts.table_of(column) is None}
 
 
 def _width(tree: exp.Expr) -> int | None:
-    """Return how many columns a query selects; None where it selects all of a table."""
+    """Return the number of columns that a query selects; None if it selects `*`."""
     select = parts.arms(tree)[0]
     return None if not isinstance(select, exp.Select) or select.is_star else len(select.expressions)
 
 
 def find_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
-    """Return the edits from a predicted query to gold, with the tables that the source lists; raise `SourceError`."""
+    """Return the edits from a predicted SQL query to gold, by the tables that the source lists; raise `SourceError`."""
     policy, schema, dialect = case.settings.policy, session.schema(case), case.settings.dialect
     widths = None
     if isinstance(gold.answer, Table) and not policy.gold_columns:
@@ -260,10 +264,10 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
 def sql_edits(
     predicted: str, gold: str, schema: Schema, dialect: str, widths: Container[int] | None = None
 ) -> list[SqlEdits]:
-    """Return the edits from a predicted query to gold in the shape of predicted, if it has another one, and to gold.
+    """Return the edits from a predicted query to gold: first to gold in another shape, that of predicted, then to gold.
 
-    There are none where one cannot be read as a whole, or is very long. `widths` are the numbers of columns that an
-    answer may have; None for any.
+    The list is empty if a query cannot be read as a whole, or is very long. `widths` are the numbers of columns that an
+    answer may have; None allows any.
 
     >>> (edits,) = sql_edits("SELECT id FROM t WHERE age > 30", "SELECT id FROM t WHERE age > 40", Schema(), "")
     >>> [*edits.edits]
@@ -292,7 +296,7 @@ def sql_edits(
 
 
 def _correction(gold: str, predicted: str, dialect: str, schema: Schema, run: Run) -> Correction | None:
-    """Return gold with the texts that predicted writes in another letter case, where the data has only these."""
+    """Return gold with texts in predicted's letter case, if the data has only that; None if gold is not at fault."""
     texts, gold_texts = ({"".join(groups) for groups in _QUOTED.findall(query)} for query in (predicted, gold))
     spellings = {text.casefold(): text for text in texts - gold_texts}
     suspects = {text: spellings[text.casefold()] for text in gold_texts - texts if text.casefold() in spellings}
@@ -324,7 +328,7 @@ def _correction(gold: str, predicted: str, dialect: str, schema: Schema, run: Ru
 
 
 def _other_spellings(text: ComparedText, run: Run) -> list[str]:
-    """Return the values in the place of a text that its column does not have, the most frequent ones first."""
+    """Return the column's values that resemble a text, the most frequent first; empty if the column has the text."""
     answer = run(text.alike_query)
     if answer is None or any(is_equal for _, _, is_equal in answer.rows):
         return []
@@ -333,7 +337,7 @@ def _other_spellings(text: ComparedText, run: Run) -> list[str]:
 
 
 def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Expr) -> Iterator[Edit]:
-    """Yield edits of several clauses, made of the edits of single clauses where that is possible."""
+    """Yield edits that change several clauses, made of edits of single clauses where possible."""
     values = [edit for edit in clause_edits.edits if edit.label == "value-case" and edit.size < Size.CLAUSE]
     if len(values) > 1:  # one edit for all values whose letter case is wrong
         old, new = ([edit.change[side] for edit in values] for side in (0, 1))
@@ -349,7 +353,7 @@ def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Exp
 
 
 def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:
-    """Yield edits of two clauses that belong together."""
+    """Yield edits of two clauses that belong together, such as ORDER BY and LIMIT."""
     for clauses, names in _TOGETHER.items():
         joined = [edit for clause in clauses for edit in edits if edit.clause == clause]
         if len(joined) == len(clauses) == len({edit.clause for edit in joined}):
@@ -367,7 +371,7 @@ def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit
 
 
 def _columns_everywhere(select: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:
-    """Yield edits that put a column in the place of another one in all clauses but FROM."""
+    """Yield edits that replace a column by another in all clauses except FROM."""
     for edit in edits:
         old, new = edit.change
         if isinstance(old, exp.Column) and isinstance(new, exp.Column) and edit.clause != "FROM":
@@ -378,7 +382,7 @@ def _columns_everywhere(select: exp.Select, edits: Sequence[Edit]) -> Iterator[E
 
 
 def _extremes(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
-    """Yield the edits between rows with an extreme value, `= (SELECT max(…))`, and the first row in an order."""
+    """Yield edits between `= (SELECT max(…))` and the first row in an order, in either direction."""
     take_first = copy_step(select, gold, *_FIRST)
     if gold.args.get("limit") and not select.args.get("limit"):
         first = _arguments(gold, _FIRST)
@@ -397,7 +401,7 @@ def _extremes(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
 
 
 def _extreme_conditions(select: exp.Select) -> list[tuple[str, exp.Expr]]:
-    """Return the conditions of WHERE and HAVING that a value is the largest or the smallest one of a query."""
+    """Return the conditions of WHERE and HAVING, with their clause, that a value is a query's largest or smallest."""
     return [
         (clause, condition)
         for clause in ("WHERE", "HAVING")
@@ -410,7 +414,7 @@ def _extreme_conditions(select: exp.Select) -> list[tuple[str, exp.Expr]]:
 
 
 def _unnested(select: exp.Select, gold: exp.Expr) -> Iterator[Edit]:
-    """Yield edits that join the tables of `IN (SELECT …)` where gold joins them."""
+    """Yield edits that replace `IN (SELECT …)` by joins, if gold reads the same tables."""
     for condition in parts.clause_operands(select, "where"):
         query = parts.nested_select(condition)
         if query is None or query.args.get("limit") or select.args.get("group"):
@@ -424,7 +428,7 @@ def _unnested(select: exp.Select, gold: exp.Expr) -> Iterator[Edit]:
 def _split(predicted: exp.Select, gold: exp.SetOperation) -> Iterator[Edit]:
     """Yield the edit that writes a set operation instead of a condition or a table of predicted.
 
-    There is one if gold's first query selects the same as predicted, from all or some of its tables.
+    There is such an edit if gold's first query selects the same as predicted, from all or some of its tables.
     """
     first = query_within(gold.this)
     if not isinstance(first, exp.Select) or not sources(first).keys() <= sources(predicted).keys():
@@ -455,7 +459,7 @@ def _split(predicted: exp.Select, gold: exp.SetOperation) -> Iterator[Edit]:
 
 
 def _has_alternative(condition: exp.Expr, operands: Sequence[exp.Expr]) -> bool:
-    """Return whether a condition has others as an alternative, next to OR or among the values of IN."""
+    """Return whether the given conditions are one alternative of a condition, by OR or among the values of IN."""
     if isinstance(condition, exp.In):
         values = {*map(key, condition.expressions)}
         return len(operands) == 1 and isinstance(operands[0], exp.EQ) and key(operands[0].expression) in values
@@ -464,7 +468,7 @@ def _has_alternative(condition: exp.Expr, operands: Sequence[exp.Expr]) -> bool:
 
 
 def _arguments(query: exp.Expr, names: Sequence[str]) -> list[Side]:
-    """Return those of the arguments of a query that it has."""
+    """Return the arguments of a query with these names, except those that it lacks."""
     return [query.args[name] for name in names if query.args.get(name)]
 
 

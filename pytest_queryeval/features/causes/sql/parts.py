@@ -27,18 +27,18 @@ _NEGATED_OPERATORS = {"=": "<>", "<>": "=", ">": "<=", ">=": "<", "<": ">=", "<=
 
 
 def joins_of(select: exp.Expr) -> dict[str, exp.Join]:
-    """Return the joins of a SELECT by the names, in lower case, of what they join."""
+    """Return the joins of a SELECT by the lower-case names of what they join."""
     return {join.alias_or_name.lower(): join for join in clause_nodes(select, "joins")}
 
 
 def sources(select: exp.Expr) -> dict[str, exp.Expr]:
-    """Return the tables and nested queries in FROM by the names, in lower case, that their columns have."""
+    """Return the tables and nested queries in FROM by the lower-case names that their columns have."""
     items = (*clause_nodes(select, "from_"), *clause_nodes(select, "joins"))
     return {item.this.alias_or_name.lower(): item.this for item in items}
 
 
 def columns_outside_from(select: exp.Expr) -> list[exp.Column]:
-    """Return the columns of all clauses of a SELECT but FROM."""
+    """Return the columns in all clauses of a SELECT except FROM, at any depth."""
     clauses = ("expressions", "where", "group", "having", "qualify", "order")
     return [
         column for clause in clauses for node in clause_nodes(select, clause) for column in node.find_all(exp.Column)
@@ -46,7 +46,7 @@ def columns_outside_from(select: exp.Expr) -> list[exp.Column]:
 
 
 def clause_nodes(query: exp.Expr, name: str) -> list[Any]:
-    """Return the nodes of a clause of a query: several joins or columns, one WHERE, none where there is no clause."""
+    """Return the nodes of a clause of a query, such as several joins or one WHERE; empty if there is no such clause."""
     clause = query.args.get(name)
     return clause if isinstance(clause, list) else [] if clause is None else [clause]
 
@@ -89,19 +89,19 @@ def key(node: exp.Expr | str | float | bool | None) -> str:
 
 
 def key_of_parts(parts: Iterable[exp.Expr]) -> str:
-    """Return the keys of several expressions in their order."""
+    """Return the keys of several expressions in their order, as one text; see `key`."""
     return " ".join(map(key, parts))
 
 
 def query_within(node: exp.Expr | None) -> exp.Expr | None:
-    """Return the query in a subquery of any number of parentheses; None if it is not a query."""
+    """Return the query within parentheses, a subquery or an item of WITH; the query itself; None for anything else."""
     while isinstance(node, exp.Subquery | exp.Paren | exp.CTE):
         node = node.this
     return node if isinstance(node, exp.Query) else None
 
 
 def nested_select(condition: exp.Expr) -> exp.Select | None:
-    """Return the query of `a IN (SELECT b …)` with a single column; None for any other condition.
+    """Return the SELECT of `a IN (SELECT b …)` if it has a single column; None for any other condition.
 
     >>> from sqlglot import parse_one
     >>> nested_select(parse_one("a IN (SELECT b FROM t)")).sql(), nested_select(parse_one("a IN (1, 2)"))
@@ -112,7 +112,7 @@ def nested_select(condition: exp.Expr) -> exp.Select | None:
 
 
 def outermost_queries(node: exp.Expr) -> list[exp.Expr]:
-    """Return the queries within a node that are in no other one, in the order of the text; the node if it is one."""
+    """Return the queries within a node that are in no other query; only the node itself if it is a query."""
     queries = exp.Select | exp.SetOperation
     return [part for part in node.dfs(prune=lambda part: isinstance(part, queries)) if isinstance(part, queries)]
 
@@ -123,12 +123,12 @@ def common_queries(query: exp.Expr) -> list[exp.Expr]:
 
 
 def clause_key(query: exp.Expr, name: str) -> str:
-    """Return the key of a clause of a query, or of several, such as its joins."""
+    """Return the key of a clause of a query; empty if there is none."""
     return key_of_parts(clause_nodes(query, name))
 
 
 def content(query: exp.Expr) -> str:
-    """Return the key of a query, the same whatever the order of what it selects, and of tables in inner joins.
+    """Return a text that is equal for queries that differ only in the order of columns and of inner joins.
 
     >>> from sqlglot import parse_one
     >>> queries = ["SELECT a, b FROM t JOIN u ON t.a = u.b", "SELECT b, a FROM u JOIN t ON u.b = t.a"]
@@ -148,14 +148,14 @@ def content(query: exp.Expr) -> str:
 
 
 def tables_content(select: exp.Expr) -> list[str]:
-    """Return the keys of the tables of a SELECT and of what joins them, whatever the order of inner joins."""
+    """Return the keys of a SELECT's tables and join conditions, sorted if all joins are plain inner joins."""
     if not has_plain_joins(select):
         return [clause_key(select, "from_"), clause_key(select, "joins")]
     return [*sorted(map(key, sources(select).values())), *sorted(map(key, join_conditions(select)))]
 
 
 def table_of(column: exp.Column) -> exp.Expr | None:
-    """Return the item of FROM that a column names, in its SELECT or around it."""
+    """Return the item of FROM that a column names as its table, in its SELECT or around it; None if there is none."""
     select = column.find_ancestor(exp.Select)
     while select is not None:
         source = sources(select).get(column.table.lower())
@@ -166,7 +166,7 @@ def table_of(column: exp.Column) -> exp.Expr | None:
 
 
 def set_operation(query: exp.Expr) -> str:
-    """Return the name of a set operation.
+    """Return the name of a set operation, with ALL if it keeps duplicates.
 
     >>> from sqlglot import parse_one
     >>> set_operation(parse_one("SELECT a FROM t UNION ALL SELECT a FROM u"))
@@ -176,7 +176,7 @@ def set_operation(query: exp.Expr) -> str:
 
 
 def arms(query: exp.Expr) -> list[exp.Expr]:
-    """Return the queries that set operations combine, in order; another query itself.
+    """Return the queries that set operations combine, in order; a list of the query itself if it is no set operation.
 
     >>> from sqlglot import parse_one
     >>> [arm.sql() for arm in arms(parse_one("SELECT a FROM t UNION SELECT a FROM u EXCEPT SELECT a FROM v"))]
@@ -189,22 +189,22 @@ def arms(query: exp.Expr) -> list[exp.Expr]:
 
 
 def table_names(select: exp.Expr) -> dict[str, str]:
-    """Return the names of the tables in FROM by their aliases, all in lower case."""
+    """Return the names of the tables in FROM by their aliases, in lower case, without nested queries."""
     return {alias: table.name.lower() for alias, table in sources(select).items() if isinstance(table, exp.Table)}
 
 
 def all_tables(query: exp.Expr) -> set[str]:
-    """Return the names, in lower case, of the tables that a query and those within it read."""
+    """Return the lower-case names of all tables that a query reads, including queries within it."""
     return {table.name.lower() for table in query.find_all(exp.Table)}
 
 
 def common_tables(query: exp.Expr, gold: exp.Expr) -> int:
-    """Return how many tables two queries both read."""
+    """Return how many tables both queries read."""
     return len(all_tables(query) & all_tables(gold))
 
 
 def only_table(select: exp.Expr) -> str:
-    """Return the name of the only table of a SELECT, in lower case; empty if it has an alias, or there are more."""
+    """Return the lower-case name of the only table of a SELECT; empty if it has an alias, or FROM has more items."""
     members = sources(select)
     is_alone = [(source.key, source.alias) for source in members.values()] == [("table", "")]
     return next(iter(members)) if is_alone else ""
@@ -216,7 +216,7 @@ def products(query: exp.Expr) -> int:
 
 
 def join_type(join: exp.Join) -> str:
-    """Return the type of a join as it is written, without words that mean nothing.
+    """Return the type of a join in SQL's words, without words that have no effect.
 
     >>> from sqlglot import parse_one
     >>> join_type(parse_one("SELECT a FROM t LEFT OUTER JOIN u ON t.a = u.a").args["joins"][0])
@@ -227,12 +227,12 @@ def join_type(join: exp.Join) -> str:
 
 
 def has_plain_joins(select: exp.Expr) -> bool:
-    """Return whether all joins of a SELECT are inner ones without USING, so that their order means nothing."""
+    """Return whether all joins of a SELECT are inner joins without USING, so that their order does not matter."""
     return all(join_type(join) == "JOIN" and not join.args.get("using") for join in clause_nodes(select, "joins"))
 
 
 def join_condition(join: exp.Expr) -> exp.Expr | None:
-    """Return the condition of a join, or the columns that it uses."""
+    """Return the condition of a join, or the columns in USING as a tuple; None if there is neither."""
     on, using = join.args.get("on"), join.args.get("using")
     if isinstance(on, exp.Boolean):  # what sqlglot adds to a join without a condition
         return None
@@ -240,13 +240,13 @@ def join_condition(join: exp.Expr) -> exp.Expr | None:
 
 
 def join_conditions(select: exp.Expr) -> list[exp.Expr]:
-    """Return the conditions of all joins, those that AND connects one by one."""
+    """Return the conditions of all joins, split at AND."""
     conditions = [join_condition(join) for join in clause_nodes(select, "joins")]
     return [part for condition in conditions if condition is not None for part in operands(condition, exp.And)]
 
 
 def linking_conditions(select: exp.Expr) -> list[exp.Expr]:
-    """Return the conditions of all joins, and those of WHERE that join tables."""
+    """Return the conditions of all joins, and those of WHERE that equate columns of two tables, split at AND."""
     return [*join_conditions(select), *filter(is_join_condition, clause_operands(select, "where"))]
 
 
@@ -261,12 +261,12 @@ def is_join_condition(condition: exp.Expr) -> bool:
 
 
 def clause_operands(select: exp.Expr, name: str) -> list[exp.Expr]:
-    """Return the conditions that AND connects in WHERE, HAVING or QUALIFY; none where there is no such clause."""
+    """Return the conditions of WHERE, HAVING or QUALIFY, split at AND; empty if there is no such clause."""
     return [operand for clause in clause_nodes(select, name) for operand in operands(clause.this, exp.And)]
 
 
 def clause_parts(query: exp.Expr, names: Sequence[str]) -> list[exp.Expr]:
-    """Return the parts of clauses in their order: columns, tables with their joins, conditions that AND connects."""
+    """Return the parts of clauses in order: columns, tables with their joins, and conditions split at AND."""
     clauses = (
         clause_operands(query, name) if name in CONDITION_CLAUSES else clause_nodes(query, name) for name in names
     )
@@ -274,13 +274,13 @@ def clause_parts(query: exp.Expr, names: Sequence[str]) -> list[exp.Expr]:
 
 
 def operands(condition: exp.Expr, connector: type[exp.Expr]) -> list[exp.Expr]:
-    """Return the operands of a condition with this connector; of another condition, the condition itself."""
+    """Return the operands of a condition with this connector; a list of the condition itself if it has another form."""
     condition = condition.unnest()
     return list(condition.flatten()) if isinstance(condition, connector) else [condition]
 
 
 def leaves(condition: exp.Expr) -> Iterator[exp.Expr]:
-    """Yield the operands of a condition that have no connector themselves."""
+    """Yield the conditions within a condition that have no connector."""
     condition = condition.unnest()
     if isinstance(condition, exp.Connector):
         for operand in condition.flatten():
@@ -290,17 +290,17 @@ def leaves(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def connectors(condition: exp.Expr) -> str:
-    """Return the names of the connectors in a condition, each once."""
+    """Return the names of the different connectors in a condition, separated by spaces; NOTHING if there are none."""
     return " ".join(dict.fromkeys(node.key.upper() for node in condition.find_all(exp.Connector))) or NOTHING
 
 
 def without_not(condition: exp.Expr) -> exp.Expr:
-    """Return a condition without its NOT."""
+    """Return a condition without its NOT and parentheses."""
     return (condition.this if isinstance(condition, exp.Not) else condition).unnest()
 
 
 def operator(condition: exp.Expr, comparison: exp.Expr) -> str:
-    """Return the operator of a comparison; where its condition has a NOT, the operator that says the same without.
+    """Return the operator of a comparison; if the condition around it is a NOT, the operator that says so by itself.
 
     >>> from sqlglot import parse_one
     >>> conditions = [parse_one("NOT a = 1"), parse_one("a IS NOT NULL"), parse_one("a NOT IN (1, 2)")]
@@ -312,19 +312,19 @@ def operator(condition: exp.Expr, comparison: exp.Expr) -> str:
 
 
 def subject(node: exp.Expr) -> exp.Expr:
-    """Return the first argument of a condition: the left side, or what IN, LIKE and BETWEEN test."""
+    """Return the first argument of a condition, such as its left side or what IN tests; else the node itself."""
     return node.this if isinstance(node.this, exp.Expr) else node
 
 
 def mirrored(comparison: exp.Binary) -> exp.Binary:
-    """Return a comparison with its sides exchanged."""
+    """Return a comparison with its sides exchanged; unchanged if its operator has no mirror image."""
     if type(comparison) not in _MIRRORED:
         return comparison
     return _MIRRORED[type(comparison)](this=comparison.right.copy(), expression=comparison.left.copy())
 
 
 def is_pattern_of(comparison: exp.Binary, equation: exp.Binary) -> bool:
-    """Return whether one comparison is a LIKE for texts that contain the one that the other one equates.
+    """Return whether a comparison is a LIKE for texts that contain the text of an equation of the same value.
 
     >>> from sqlglot import parse_one
     >>> is_pattern_of(parse_one("a LIKE '%b%'"), parse_one("a = 'b'"))
@@ -346,7 +346,7 @@ def bare(node: exp.Expr) -> exp.Expr:
 
 
 def argument(function: exp.Expr) -> exp.Expr:
-    """Return the argument of an aggregate, without DISTINCT."""
+    """Return the argument of an aggregate without DISTINCT; the aggregate itself if it has none."""
     inner = function.this
     if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
         inner = inner.expressions[0]
@@ -354,7 +354,7 @@ def argument(function: exp.Expr) -> exp.Expr:
 
 
 def label_of(node: exp.Expr, gold_node: exp.Expr) -> CauseLabel:
-    """Return the label of one expression in the place of another."""
+    """Return the label of the edit that replaces an expression by gold's."""
     if query_within(node) is not None or query_within(gold_node) is not None:
         return "nesting"
     if _is_value(node) and _is_value(gold_node):
@@ -374,7 +374,7 @@ def label_of(node: exp.Expr, gold_node: exp.Expr) -> CauseLabel:
 
 
 def value_label(values: Iterable[exp.Expr], gold_values: Iterable[exp.Expr]) -> CauseLabel:
-    """Return the label of replaced constants: `value-case` if only the case of letters differs.
+    """Return the label of replaced constants: 'value-case' if only letter case differs, else 'wrong-value'.
 
     >>> value_label([exp.Literal.string("Cat")], [exp.Literal.string("cat")])
     'value-case'
@@ -389,7 +389,10 @@ def value_label(values: Iterable[exp.Expr], gold_values: Iterable[exp.Expr]) -> 
 def alike(
     expressions: Sequence[exp.Expr], gold_expressions: Sequence[exp.Expr], *, pairs_all: bool = False
 ) -> list[tuple[exp.Expr, exp.Expr]]:
-    """Pair expressions that share most; with `pairs_all`, or one on each side, also those that share nothing."""
+    """Return pairs of expressions that share most.
+
+    Expressions that share nothing are paired only with `pairs_all`, or if each side has one expression.
+    """
     keys = {
         id(expression): {key(node) for node in expression.walk() if not isinstance(node, exp.Identifier)}
         for expression in (*expressions, *gold_expressions)

@@ -1,4 +1,4 @@
-"""Repairs of SQL queries that a database refused: other names, another spelling, the words of its own dialect."""
+"""Repairs of SQL queries that a database refused: other names, another spelling, constructs of its own dialect."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
-    """Yield one-change repairs of a query that its database refused, guided by the error message."""
+    """Yield repairs by one change each of a query that its database refused, guided by the error message."""
     tree, label = parse_query(query.text, query.dialect).whole_tree, name_label(query.message)
     generator = writer(query.dialect)
     if tree is not None:
@@ -69,7 +69,7 @@ def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
 
 
 def sql_translations(query: FailedQuery) -> Iterator[Repair]:
-    """Yield a query that its database refused in the words of other dialects, unless it names what is unknown."""
+    """Yield a refused query as translated from other dialects, unless it has an unknown name or ends early."""
     tree = parse_query(query.text, query.dialect).whole_tree
     is_name_unknown = tree is not None and name_label(query.message) is not None
     if not is_name_unknown and not _ENDS_EARLY.search(query.message):
@@ -85,7 +85,10 @@ def _readable(query: FailedQuery, texts: Iterable[str]) -> Iterator[Repair]:
 
 
 def _use_extremes(tree: exp.Expr) -> bool:
-    """Compare with the smallest or largest row where a value is compared with ANY or ALL rows."""
+    """Replace comparisons with ANY or ALL rows by comparisons with the smallest or largest, in place.
+
+    Return whether the whole tree could be changed so.
+    """
     quantified = list(tree.find_all(exp.Any, exp.All))
     for quantifier in quantified:
         select, comparison = query_within(quantifier.this), quantifier.parent or exp.Null()
@@ -102,7 +105,7 @@ def _use_extremes(tree: exp.Expr) -> bool:
 
 
 def _move_to_having(tree: exp.Expr) -> bool:
-    """Move the conditions on aggregates from WHERE to HAVING."""
+    """Move conditions on aggregates from WHERE to HAVING, in place; return whether there were any."""
     is_changed = False
     for select in list(tree.find_all(exp.Select)):
         for condition in clause_operands(select, "where"):
@@ -115,7 +118,10 @@ def _move_to_having(tree: exp.Expr) -> bool:
 
 
 def _unwrap_arms(tree: exp.Expr) -> bool:
-    """Take the parentheses away from the arms of set operations; an arm with ORDER BY becomes a query in FROM."""
+    """Remove the parentheses around queries of set operations, in place; return whether there were any.
+
+    A query with ORDER BY or LIMIT becomes a query in FROM.
+    """
     arms = [arm for node in tree.find_all(exp.SetOperation) for arm in (node.this, node.expression)]
     is_changed = False
     for arm in arms:
@@ -134,7 +140,7 @@ def _unwrap_arms(tree: exp.Expr) -> bool:
 
 
 def _respelled(query: FailedQuery) -> Iterator[str]:
-    """Yield the text with one mistake fixed: quotes, commas, parentheses, a misspelled word, surplus tokens."""
+    """Yield texts with one mistake fixed: quotes, commas, parentheses, a misspelled word, order, extra tokens."""
     text = query.text
     yield text.translate(PLAIN_QUOTES)
     yield _TRAILING_COMMA.sub("", text)
@@ -157,7 +163,7 @@ def _respelled(query: FailedQuery) -> Iterator[str]:
 
 
 def _balanced(text: str, tokens: list[Token]) -> Iterator[str]:
-    """Yield the text with a parenthesis more at the end or before a clause, or without one that opens nothing."""
+    """Yield texts with missing parentheses added at the end or before a clause, or without an extra one."""
     missing, unopened = 0, list[Token]()
     for token in tokens:
         if token.token_type is TokenType.R_PAREN and not missing:
@@ -174,7 +180,7 @@ def _balanced(text: str, tokens: list[Token]) -> Iterator[str]:
 
 
 def _with_words(text: str, tokens: list[Token], schema: Schema) -> Iterator[str]:
-    """Yield the text with a word of SQL in the place of a name that is spelled like it and the schema does not have."""
+    """Yield texts in which a name that the schema lacks is replaced by a word of SQL with a similar spelling."""
     names = {*schema.tables, *chain.from_iterable(schema.tables.values())}
     for token in tokens:
         is_name = token.token_type is TokenType.VAR and token.text.lower() not in names
@@ -187,7 +193,7 @@ def _with_words(text: str, tokens: list[Token], schema: Schema) -> Iterator[str]
 
 
 def _in_order(text: str, tokens: list[Token]) -> Iterator[str]:
-    """Yield the text with its clauses in the order of SQL."""
+    """Yield the text with its clauses in SQL's order; nothing if they are in order, or a clause occurs twice."""
     depth, places = 0, list[tuple[int, int]]()
     for token in tokens:
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
@@ -201,7 +207,7 @@ def _in_order(text: str, tokens: list[Token]) -> Iterator[str]:
 
 
 def _renamed(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
-    """Yield the query with other names instead of those in the message, or with a join to the table that has one."""
+    """Yield trees with other names instead of those in the message, or with a join to the table of a column."""
     match = _HINT.search(query.message)
     names_in_message = {*_NAME.findall(query.message[: match.start() if match else None].lower())}
     gold = parse_query(query.gold, query.dialect).tree
@@ -216,9 +222,9 @@ def _renamed(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
 def _other_columns(
     tree: exp.Expr, names_in_message: set[str], query: FailedQuery, gold_names: Collection[str]
 ) -> Iterator[list[Step]]:
-    """Yield the steps to other columns in the place of the first unresolved or ambiguous one in the message.
+    """Yield the steps that replace the first unresolved or ambiguous column in the message, or that join its table.
 
-    Where no item of FROM has the name of its table, only joins are tried.
+    Only joins are tried if the column names a table of the schema that FROM does not have.
     """
     columns = Columns(query.schema.tables, query.dialect)
     for column in tree.find_all(exp.Column):
@@ -243,7 +249,7 @@ def _names(tree: exp.Expr) -> frozenset[str]:
 def _other_tables(
     tree: exp.Expr, names_in_message: Collection[str], schema: Schema, gold_names: Collection[str]
 ) -> Iterator[list[Step]]:
-    """Yield the steps to the names of tables like one that the message names and the database does not have."""
+    """Yield the steps that replace the first unknown table in the message by tables with similar names."""
     for table in tree.find_all(exp.Table):
         name = table.name.lower()
         if name not in names_in_message or name in schema.tables or find_cte(table) is not None:
@@ -257,7 +263,7 @@ def _other_tables(
 
 
 def _columns(column: exp.Column, names: Names, gold_names: Collection[str]) -> Iterator[exp.Expr]:
-    """Yield what can stand in the place of a column: columns of its name or like it, or the text between its quotes."""
+    """Yield what can replace a column: columns with its name or a similar one, or the text between its quotes."""
     written, quoted = column.name, bool(column.this.args.get("quoted"))
     is_known = bool(names.owners(written.lower()))
     if quoted and not is_known and not column.table:
@@ -285,12 +291,12 @@ def _is_resolved(column: exp.Column, names: Names) -> bool:
 
 
 def _tables_of(names: Names) -> dict[str, str]:
-    """Return the aliases of the items of FROM by the names of their tables."""
+    """Return the aliases of the items of FROM by the lower-case names of their tables."""
     return {source.node.name.lower(): source.node.alias_or_name for source in names.sources.values()}
 
 
 def _joins(column: exp.Column, names: Names, schema: Schema) -> Iterator[list[Step]]:
-    """Yield the steps that join a table with a column of this name by a foreign key, and make it the column's table."""
+    """Yield the steps that join a table with a column of this name by a foreign key, and use that table's column."""
     tables = _tables_of(names)
     uses = [node for node in names.select.find_all(exp.Column) if key(node) == key(column)]
     for foreign_key in schema.foreign_keys:
@@ -303,7 +309,7 @@ def _joins(column: exp.Column, names: Names, schema: Schema) -> Iterator[list[St
 
 
 def _likeness(name: str, known_name: str) -> float:
-    """Return how alike two names are spelled; 1 if they differ in plural or underscores only.
+    """Return how similar two names are spelled, from 0 to 1; 1 if they differ only in plural or underscores.
 
     >>> _likeness("singers", "singer"), _likeness("birthyear", "birth_year")
     (1.0, 1.0)
@@ -313,7 +319,10 @@ def _likeness(name: str, known_name: str) -> float:
 
 
 def _best(likenesses: Mapping[T, tuple[float, float]]) -> list[T]:
-    """Return the most similar names, ranked by similarity and reasons for them; only equal ones if there are any."""
+    """Return the most similar names, at most MAX_NAMES, ranked by likeness and bonuses.
+
+    If some names are equal up to plural or underscores, return only these.
+    """
     is_equal = any(likeness == 1 for likeness, _ in likenesses.values())
     least = 1 if is_equal else MIN_LIKENESS
     likely = [name for name, (likeness, _) in likenesses.items() if likeness >= least]

@@ -1,6 +1,6 @@
-"""Gold in the shape of a predicted query: joins, IN, EXISTS and set operations over keys where predicted has them.
+"""Rewrites gold in the shape of a predicted query: with its joins, IN, EXISTS and set operations over keys.
 
-Each is rewritten as the rules of proofs do, but also where duplicates or NULL count: what edits make is run anyway.
+The rewriting follows the rules of proofs, but ignores duplicates and NULL, because the edited queries are run anyway.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ _GROUPS, _FIRST = ("group", "having"), ("order", "limit", "offset")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Nested:
-    """A condition that a column has one of the values of a query, or none of them, however it is written."""
+    """A condition that a column has one of the values of a query, or none of them, in any notation."""
 
     condition: exp.Expr
     column: exp.Column
     query: exp.Select
-    """It selects one column."""
+    """The query, which selects one column."""
 
     @property
     def is_negated(self) -> bool:
-        """Whether the column may have none of the values."""
+        """Whether the column must have none of the values."""
         return isinstance(self.condition, exp.Not)
 
     @property
     def tables(self) -> set[str]:
-        """The names of all tables that the query reads."""
+        """The lower-case names of all tables that the query reads."""
         return parts.all_tables(self.query)
 
 
 def in_shape_of(gold: exp.Expr, predicted: exp.Expr) -> exp.Expr | None:
-    """Return gold with conditions, joins and set operations as predicted has them; None if nothing is to be rewritten.
+    """Return a copy of gold with conditions, joins and set operations as predicted has them; None if nothing changes.
 
-    All columns have the name of their table.
+    Columns must have the names of their tables.
     """
     if not any(select.parent for tree in (gold, predicted) for select in tree.find_all(exp.Select)):
         return None  # neither of them nests or combines queries
@@ -87,7 +87,7 @@ def _reshaped_select(gold: exp.Select, predicted: exp.Select) -> exp.Select:
 
 
 def _can_be_joined(nested: _Nested, select: exp.Select) -> bool:
-    """Return whether the tables of `IN (SELECT …)` can be joined to those of the SELECT around it."""
+    """Return whether `IN (SELECT …)` in WHERE can become a join in the SELECT around it."""
     is_free = sources(nested.query).keys().isdisjoint(sources(select))
     is_alone = any(nested.condition is part for part in parts.clause_operands(select, "where"))
     is_in = isinstance(parts.without_not(nested.condition), exp.In)
@@ -112,7 +112,7 @@ def _is_column(items: Sequence[exp.Expr]) -> bool:
 
 
 def _correlated(condition: exp.Expr, exists: exp.Exists) -> Iterator[_Nested]:
-    """Yield EXISTS as a condition on the one column that its query compares with a column around it."""
+    """Yield EXISTS as a condition on the one column that its query compares with an outer column, if there is one."""
     query = query_within(exists.this)
     if not isinstance(query, exp.Select):
         return
@@ -131,7 +131,7 @@ def _correlated(condition: exp.Expr, exists: exp.Exists) -> Iterator[_Nested]:
 
 
 def _written_as(like: exp.Expr, column: exp.Expr, query: exp.Expr, *, is_negated: bool) -> exp.Expr:
-    """Return the condition that a column is in a query, or not, written with IN, `=` or EXISTS as another one is."""
+    """Return the condition that a column is in a query, or is not, written with IN, `=` or EXISTS like `like`."""
     model = parts.without_not(like)
     query, column = query.copy(), column.copy()
     written: exp.Expr
@@ -148,10 +148,10 @@ def _written_as(like: exp.Expr, column: exp.Expr, query: exp.Expr, *, is_negated
 
 
 def _by_key_of(nested: _Nested, like: _Nested) -> tuple[exp.Column, exp.Select]:
-    """Return the column and the query of a condition, by the column of another condition if both are of one table.
+    """Return the column and query of a condition, by the column of the condition `like` if both are of one table.
 
-    That is so if the query reads the table of the column outside, too. Unless the other query reads it, it is left out
-    if it is joined only for its column.
+    This requires that the query reads the table of the column outside as well. That table is left out of the query if
+    it is joined only for its column, unless the query of `like` reads it.
     """
     column, query = nested.column.copy(), nested.query.copy()
     owner, other_owner, selected = (
@@ -172,9 +172,9 @@ def _by_key_of(nested: _Nested, like: _Nested) -> tuple[exp.Column, exp.Select]:
 
 
 def _with_nested(gold: exp.Select, predicted: exp.Select, like: _Nested) -> exp.Select | None:
-    """Return gold with a condition on a nested query for tables that it joins, as predicted has one for them.
+    """Return gold with a nested query instead of tables that it joins, as predicted's condition `like` has it.
 
-    None if it cannot be written so: one pair of columns has to join these tables with the others.
+    None if that is impossible: exactly one pair of columns has to join these tables with the others.
     """
     names, kept_names = table_names(gold), Counter(table_names(predicted).values())
     # Where predicted nests another table than gold joins, that is taken for it.
@@ -218,7 +218,7 @@ def _with_nested(gold: exp.Select, predicted: exp.Select, like: _Nested) -> exp.
 
 
 def _without_tables(select: exp.Select, aliases: set[str]) -> exp.Select | None:
-    """Return a SELECT without tables and the conditions on them; None if it uses their columns otherwise."""
+    """Return a copy of a SELECT without tables and the conditions on them; None if their columns are used elsewhere."""
     if not parts.has_plain_joins(select):
         return None
     copy = select.copy()
@@ -231,9 +231,9 @@ def _without_tables(select: exp.Select, aliases: set[str]) -> exp.Select | None:
 
 
 def _as_conditions(gold: exp.SetOperation, predicted: exp.Select) -> exp.Select | None:
-    """Return a set operation as conditions on nested queries, if predicted has such conditions.
+    """Return a set operation as a SELECT with conditions on nested queries, if predicted has some; else None.
 
-    There is one for each of its queries, or for all but the first.
+    There is a condition for each query of the operation, or for all but the first.
     """
     arms, is_except = parts.arms(gold), isinstance(gold, exp.Except)
     nested = [one for one in _nested(predicted) if one.is_negated == is_except] or [*_nested(predicted)]
@@ -263,7 +263,10 @@ def _as_conditions(gold: exp.SetOperation, predicted: exp.Select) -> exp.Select 
 
 
 def _compared(base: exp.Expr, arm: exp.Expr, like: _Nested) -> tuple[exp.Expr, exp.Expr] | None:
-    """Return the columns by which to compare rows of two arms: the key that predicted compares, or what they select."""
+    """Return the columns by which rows of two queries correspond: the key that predicted compares, or the only ones.
+
+    None if there are no such columns.
+    """
     items, arm_items = ([item.unalias() for item in select.expressions] for select in (base, arm))
     owner = parts.table_of(like.column)
     if isinstance(owner, exp.Table):
@@ -283,7 +286,7 @@ def _compared(base: exp.Expr, arm: exp.Expr, like: _Nested) -> tuple[exp.Expr, e
 
 
 def _as_operation(gold: exp.Select, predicted: exp.SetOperation) -> exp.Expr | None:
-    """Return a condition on a nested query as the INTERSECT or EXCEPT that predicted has."""
+    """Return a condition on a nested query as the INTERSECT or EXCEPT that predicted has; None if none fits."""
     for nested in _nested(gold):
         is_alone = any(nested.condition is part for part in parts.clause_operands(gold, "where"))
         if not is_alone or nested.is_negated != isinstance(predicted, exp.Except):
@@ -304,7 +307,7 @@ def _as_operation(gold: exp.Select, predicted: exp.SetOperation) -> exp.Expr | N
 
 
 def _as_union(gold: exp.Select, predicted: exp.SetOperation) -> exp.Expr | None:
-    """Return conditions that OR connects as the queries of a UNION."""
+    """Return conditions joined by OR as the queries of predicted's UNION; None if gold has no such conditions."""
     arms = parts.arms(predicted)
     for operand in parts.clause_operands(gold, "where"):
         alternatives = parts.operands(operand, exp.Or)
@@ -328,7 +331,7 @@ def _united(queries: Sequence[exp.Expr]) -> exp.Expr:
 
 
 def _as_alternatives(gold: exp.SetOperation, predicted: exp.Select) -> exp.Select | None:
-    """Return a UNION of rows of the same tables as conditions that OR connects, if predicted has such conditions."""
+    """Return a UNION over the same tables as conditions joined by OR, if predicted has such conditions; else None."""
     arms = parts.arms(gold)
     first = arms[0]
     has_alternatives = any(
@@ -358,7 +361,7 @@ def _as_alternatives(gold: exp.SetOperation, predicted: exp.Select) -> exp.Selec
 
 
 def _tables_in(part: exp.Expr, select: exp.Select) -> set[str]:
-    """Return the aliases of the tables of a SELECT that a part of it names, also in queries within."""
+    """Return the aliases of a SELECT's tables whose columns a part of it names, including queries within the part."""
     items = sources(select)
     columns = part.find_all(exp.Column)
     return {
