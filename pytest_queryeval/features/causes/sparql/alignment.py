@@ -213,8 +213,8 @@ def with_names_of(gold: Select, predicted: Select, *, by_columns: bool = True) -
     bound_names = [name for name in predicted_names if name not in unbound_names]
     names = _names_by_role(*trees, bound_names[:MAX_VARIABLES], gold_names[:MAX_VARIABLES])
     if max(len(predicted_names), len(gold_names)) <= MAX_IMPROVED:
-        names = _improved(names, *trees, bound_names, gold_names)
-        names = _improved(names, *trees, unbound_names, [name for name in gold_names if name not in names])
+        names = _improved_names(names, *trees, bound_names, gold_names)
+        names = _improved_names(names, *trees, unbound_names, [name for name in gold_names if name not in names])
     free_names = {*gold_names} & {*predicted_names} - {*names, *names.values()}
     names |= {name: name for name in free_names if not name.startswith(NODE)}
     used_names = {*predicted_names, *names.values()}
@@ -235,7 +235,7 @@ def _names_by_role(
     names: dict[str, str] = {}
     while len(names) < min(len(predicted_names), len(gold_names)):
         same_names = {name: name for name in names.values()}
-        roles, gold_roles = _roles(predicted, same_names), _roles(gold, names)
+        roles, gold_roles = _weighted_roles(predicted, same_names), _weighted_roles(gold, names)
         best, pair = 0.0, ("", "")
         for gold_name in (name for name in gold_names if name not in names):
             for predicted_name in (name for name in predicted_names if name not in same_names):
@@ -250,18 +250,18 @@ def _names_by_role(
     return names
 
 
-def _improved(
+def _improved_names(
     names: dict[str, str], predicted: Select, gold: Select, predicted_names: Sequence[str], gold_names: Sequence[str]
 ) -> dict[str, str]:
     """Return names with which more triples are equal, found by exchanging two names at a time.
 
     Two variables with the same names in both queries keep them even if a triple between them is turned round.
     """
-    facts, gold_uses = _facts(_uses(predicted), {}), _uses(gold)
+    facts, gold_uses = _weighted_uses(_uses(predicted), {}), _uses(gold)
 
     def score(candidate: Mapping[str, str]) -> int:
         same_names = sum(gold_name == name for gold_name, name in candidate.items() if not name.startswith(NODE))
-        return (facts & _facts(gold_uses, candidate)).total() + SAME_NAME * same_names
+        return (facts & _weighted_uses(gold_uses, candidate)).total() + SAME_NAME * same_names
 
     best = score(names)
     for gold_name in gold_names:
@@ -307,7 +307,7 @@ def _uses(tree: Select) -> list[tuple[str, ...]]:
     return [*columns, *others, *of_classes]
 
 
-def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter[tuple[str, ...]]:
+def _weighted_uses(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter[tuple[str, ...]]:
     """Return weighted facts about the uses of variables, renamed by `names`, by which two queries are compared.
 
     A whole use weighs most, then a triple in either direction, then a triple without one of its ends.
@@ -323,7 +323,7 @@ def _facts(uses: Iterable[tuple[str, ...]], names: Mapping[str, str]) -> Counter
     return facts
 
 
-def _roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[tuple[str, ...]]]:
+def _weighted_roles(tree: Select, names: Mapping[str, str]) -> defaultdict[str, Counter[tuple[str, ...]]]:
     """Return weighted facts about how each variable is used, by which variables of two queries are paired.
 
     `names` are those of variables that are paired already; all others count as `?`.
@@ -434,8 +434,8 @@ def shared_patterns(
     inner = {id(node) for element in (*existences, *gold_existences) for node in walk(element)}
     outer, gold_outer = ([node for node in side if id(node) not in inner] for side in (only_predicted, only_gold))
     nodes, gold_nodes = (*outer, *filters, *existences), (*gold_outer, *gold_filters, *gold_existences)
-    clauses, aligned_clauses = ([*_clauses(tree, lines)] for tree in (predicted, gold))
-    shown_clauses = [*_clauses(renamed(gold, in_gold), lines)]
+    clauses, aligned_clauses = ([*_clause_lines(tree, lines)] for tree in (predicted, gold))
+    shown_clauses = [*_clause_lines(renamed(gold, in_gold), lines)]
     gold_clauses = [  # no two columns are equal whose patterns are not
         shown_clause if shown_clause[0].endswith("SELECT") else aligned_clause
         for aligned_clause, shown_clause in zip(aligned_clauses, shown_clauses, strict=True)
@@ -492,7 +492,7 @@ def _existences(tree: Select) -> list[Filter]:
     return [node for node in filters if node.condition.head in ("EXISTS", "NOT EXISTS")]
 
 
-def _clauses(tree: Select, lines: Lines) -> Iterator[tuple[str, str]]:
+def _clause_lines(tree: Select, lines: Lines) -> Iterator[tuple[str, str]]:
     """Yield the name and a line of each clause except WHERE, marked within subqueries; each column has its own line."""
     for select in (node for node in walk(tree) if isinstance(node, Select)):
         place = "" if select is tree else "subquery: "

@@ -181,7 +181,9 @@ class SparqlEdits:
             return None
         found_by = self._only_gold()
         columns = [
-            column for column in self._of_clauses("SELECT") if column.label in ("extra-column", "missing-column")
+            column
+            for column in self._largest_of_clauses("SELECT")
+            if column.label in ("extra-column", "missing-column")
         ]
         return Cause(edits=(replace(edit, change=": ".join(filter(None, (edit.change, found_by)))), *columns))
 
@@ -201,7 +203,7 @@ class SparqlEdits:
         only_gold = self._only_gold()
         missing = CausingEdit(label="missing-pattern", clause="WHERE", change=f"{NOTHING} → {only_gold}")
         cut_or_ordered = ("ORDER", "LIMIT") if self._gold.order or self._gold.limit or self._tree.limit else ()
-        further = [missing] if only_gold else self._of_clauses("SELECT", *cut_or_ordered)
+        further = [missing] if only_gold else self._largest_of_clauses("SELECT", *cut_or_ordered)
         return Cause(edits=(*found, *further)) if found else None
 
     def _empty_edit(self, empty: Empty) -> CausingEdit:
@@ -240,7 +242,7 @@ class SparqlEdits:
                 return Cause(edits=(CausingEdit(label="union-columns", clause="SELECT", change=change),))
         return None
 
-    def _of_clauses(self, *clauses: str) -> list[CausingEdit]:
+    def _largest_of_clauses(self, *clauses: str) -> list[CausingEdit]:
         """Return the largest edit of each of these clauses."""
         last_edits = {edit.clause: edit for edit in self.edits}
         return [last_edits[clause] for clause in clauses if clause in last_edits]

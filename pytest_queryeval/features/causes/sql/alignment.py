@@ -40,7 +40,7 @@ def align(predicted: exp.Expr, gold: exp.Expr, schema: Schema, dialect: str) -> 
     owners = qualify(gold, gold_columns)
     qualify(predicted, columns)
     names: dict[int, str] = {}
-    pairs = [*_pairs(predicted, gold)]
+    pairs = [*_select_pairs(predicted, gold)]
     for select, gold_select in pairs:
         names |= _names_of_sources(select, gold_select)
     for source in [*gold.find_all(exp.Table), *gold.find_all(exp.Subquery)]:
@@ -113,7 +113,7 @@ def _expand_aliases(names: Names) -> None:
                 number.replace(item.unalias().copy())
 
 
-def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[exp.Select, exp.Select]]:
+def _select_pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[exp.Select, exp.Select]]:
     """Yield the SELECTs at corresponding places of two queries, as pairs."""
     if predicted is None or gold is None:
         return
@@ -127,24 +127,24 @@ def _pairs(predicted: exp.Expr | None, gold: exp.Expr | None) -> Iterator[tuple[
             )
             yield from _pairs_of_lists(*nested)
     elif isinstance(predicted, exp.SetOperation) and isinstance(gold, exp.SetOperation):
-        yield from _pairs(query_within(predicted.this), query_within(gold.this))
-        yield from _pairs(query_within(predicted.expression), query_within(gold.expression))
+        yield from _select_pairs(query_within(predicted.this), query_within(gold.this))
+        yield from _select_pairs(query_within(predicted.expression), query_within(gold.expression))
     elif isinstance(gold, exp.SetOperation):
-        yield from _pairs(predicted, query_within(gold.this))
+        yield from _select_pairs(predicted, query_within(gold.this))
     elif isinstance(predicted, exp.SetOperation):
-        yield from _pairs(query_within(predicted.this), gold)
+        yield from _select_pairs(query_within(predicted.this), gold)
 
 
 def _pairs_of_lists(predicted: Sequence[exp.Expr], gold: Sequence[exp.Expr]) -> Iterator[tuple[exp.Select, exp.Select]]:
     for query, gold_query in best_pairs(predicted, gold, parts.common_tables):
-        yield from _pairs(query, gold_query)
+        yield from _select_pairs(query, gold_query)
 
 
 def _names_of_sources(predicted: exp.Select, gold: exp.Select) -> dict[int, str]:
     """Return the new name of each source of a gold SELECT, by identity: that of its partner, else a free name."""
     aliases_by_table, gold_aliases_by_table = _aliases_by_table(predicted), _aliases_by_table(gold)
     partners: dict[str, str] = {}
-    uses, gold_uses = _uses(predicted), _uses(gold)
+    uses, gold_uses = _uses_by_alias(predicted), _uses_by_alias(gold)
     for table, gold_aliases in gold_aliases_by_table.items():
         aliases = aliases_by_table.get(table, [])
         partners |= best_pairs(
@@ -172,7 +172,7 @@ def _aliases_by_table(select: exp.Expr) -> dict[str, list[str]]:
     )
 
 
-def _uses(select: exp.Select) -> defaultdict[str, set[str]]:
+def _uses_by_alias(select: exp.Select) -> defaultdict[str, set[str]]:
     """Return how each source is used, by its alias: clauses, columns and compared constants."""
     uses: defaultdict[str, set[str]] = defaultdict(set)
     for clause in _CLAUSES:
@@ -224,7 +224,7 @@ def shared_parts(
         keys = {part.key for part in differing}
         outermost = [part for part in differing if part.parent not in keys]
         first = sorted(outermost, key=lambda part: not has_other_case(part))
-        return tuple(dict.fromkeys(_lines(first, write, remarks)))[:MAX_SHOWN]
+        return tuple(dict.fromkeys(_lines_of_parts(first, write, remarks)))[:MAX_SHOWN]
 
     return SharedPatterns(
         shared=len(gold_parts) - len(only_gold),
@@ -234,7 +234,7 @@ def shared_parts(
     )
 
 
-def _lines(differing: Sequence[_Part], write: Callable[[exp.Expr], str], remarks: Remarks) -> Iterator[str]:
+def _lines_of_parts(differing: Sequence[_Part], write: Callable[[exp.Expr], str], remarks: Remarks) -> Iterator[str]:
     """Yield a line for each part, with remarks on its texts; columns of SELECT, and those of GROUP BY, share a line."""
     in_one_line = Counter((part.prefix, part.word) for part in differing if part.word in _IN_ONE_LINE)
     for part in differing:

@@ -144,8 +144,8 @@ def add_sources(select: exp.Expr, *, gold: exp.Select, aliases: Sequence[str]) -
     """Join the tables `aliases` of gold to a SELECT, in place, with gold's conditions on tables that are then there."""
     joins = parts.joins_of(gold)
     added = [joins[alias].copy() if alias in joins else exp.Join(this=sources(gold)[alias].copy()) for alias in aliases]
-    conditions = [part for part in _joining(gold) if tables_in(part) & {*aliases}]
-    for join in _in_order(added, {*sources(select)}, conditions):
+    conditions = [part for part in _joining_conditions(gold) if tables_in(part) & {*aliases}]
+    for join in _ordered_joins(added, {*sources(select)}, conditions):
         select.append("joins", join)
 
 
@@ -164,10 +164,10 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
     _replace_columns(select, aliases)
     for condition in dropped:
         drop_condition(condition)
-    conditions = [part for part in _joining(select) if not tables_in(part) & {*aliases}]
+    conditions = [part for part in _joining_conditions(select) if not tables_in(part) & {*aliases}]
     if drops_first:
         first.set("this", remaining_joins.pop(0).this.copy())
-    select.set("joins", _in_order(remaining_joins, {first.alias_or_name.lower()}, conditions))
+    select.set("joins", _ordered_joins(remaining_joins, {first.alias_or_name.lower()}, conditions))
 
 
 def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> list[str]:
@@ -182,7 +182,7 @@ def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> lis
         return []
     unused = extra - _used_tables(select)
     leftovers = unused & _used_tables(predicted)
-    linked = [tables_in(condition) for condition in _joining(predicted) if isinstance(condition, exp.EQ)]
+    linked = [tables_in(condition) for condition in _joining_conditions(predicted) if isinstance(condition, exp.EQ)]
     while joining := {name for names in linked if names & leftovers for name in names & unused} - leftovers:
         leftovers |= joining
     dropped = [table.name or alias for alias, table in sources(select).items() if alias in leftovers]
@@ -203,20 +203,20 @@ def arrange_joins(select: exp.Expr) -> None:
     Only inner joins without USING are ordered.
     """
     if parts.has_plain_joins(select):
-        _join_by(select, {key(part): part for part in _joining(select)}.values())
+        _join_by(select, {key(part): part for part in _joining_conditions(select)}.values())
 
 
 def add_join_condition(select: exp.Expr, *, condition: exp.Expr) -> None:
     """Add a condition to the joins of a SELECT, at the first place where it can stand."""
-    _join_by(select, [*_joining(select), condition])
+    _join_by(select, [*_joining_conditions(select), condition])
 
 
 def _join_by(select: exp.Expr, conditions: Iterable[exp.Expr]) -> None:
     joins = parts.joins_of(select)
-    select.set("joins", _in_order([*joins.values()], {*sources(select)} - joins.keys(), [*conditions]))
+    select.set("joins", _ordered_joins([*joins.values()], {*sources(select)} - joins.keys(), [*conditions]))
 
 
-def _in_order(joins: Sequence[exp.Join], available: set[str], conditions: Sequence[exp.Expr]) -> list[exp.Expr]:
+def _ordered_joins(joins: Sequence[exp.Join], available: set[str], conditions: Sequence[exp.Expr]) -> list[exp.Expr]:
     """Return copies of joins in an order in which a condition only names tables that are `available` or joined before.
 
     The conditions are distributed anew.
@@ -244,7 +244,7 @@ def _in_order(joins: Sequence[exp.Join], available: set[str], conditions: Sequen
     return ordered
 
 
-def _joining(select: exp.Expr) -> list[exp.Expr]:
+def _joining_conditions(select: exp.Expr) -> list[exp.Expr]:
     return [part for part in parts.join_conditions(select) if isinstance(part, exp.Condition)]
 
 

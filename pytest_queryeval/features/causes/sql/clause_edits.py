@@ -38,7 +38,7 @@ class ClauseEdits:
     ) -> None:
         self.edits.append(Edit(label, clause, change, within, steps, extent))
 
-    def _replace(
+    def _add_replacement(
         self, label: CauseLabel, clause: str, old: exp.Expr, new: exp.Expr, within: exp.Expr, extent: Size = Size.PART
     ) -> None:
         """Add the edit that replaces one expression by another."""
@@ -64,7 +64,7 @@ class ClauseEdits:
         else:
             self._set_operations(predicted, gold)
         if clause:
-            self._replace("nesting", clause, predicted, gold, predicted, Size.CLAUSE)
+            self._add_replacement("nesting", clause, predicted, gold, predicted, Size.CLAUSE)
 
     def _set_operations(self, predicted: exp.Expr, gold: exp.Expr) -> None:
         if isinstance(predicted, exp.SetOperation) and isinstance(gold, exp.SetOperation):
@@ -149,7 +149,7 @@ class ClauseEdits:
         conditions, gold_conditions = without_common(parts.join_conditions(predicted), parts.join_conditions(gold), key)
         pairs = parts.alike(conditions, gold_conditions)
         for condition, gold_condition in pairs:
-            self._replace(label, "FROM", condition, gold_condition, predicted)
+            self._add_replacement(label, "FROM", condition, gold_condition, predicted)
         for condition in without(conditions, [condition for condition, _ in pairs]):
             if changes.tables_in(condition) <= shared:
                 self._add(label, "FROM", (condition, None), predicted, (condition, changes.drop_condition))
@@ -242,7 +242,7 @@ class ClauseEdits:
             if key(inner.left) == key(gold_inner.right) or key(inner.right) == key(gold_inner.left):
                 gold_inner = parts.mirrored(gold_inner)
             if parts.is_pattern_of(inner, gold_inner) or parts.is_pattern_of(gold_inner, inner):
-                self._replace("wrong-operator", clause, condition, gold_condition, within)
+                self._add_replacement("wrong-operator", clause, condition, gold_condition, within)
                 return
         if names or type(inner) is type(gold_inner):
             is_negated, is_gold_negated = (isinstance(side, exp.Not) for side in (condition, gold_condition))
@@ -252,7 +252,9 @@ class ClauseEdits:
                 self._add("wrong-operator", clause, operators, within, step)
             self._parts(inner, gold_inner, clause, within, names)
         elif key(parts.subject(inner)) == key(parts.subject(gold_inner)):
-            self._replace("nesting" if has_query else "wrong-operator", clause, condition, gold_condition, within)
+            self._add_replacement(
+                "nesting" if has_query else "wrong-operator", clause, condition, gold_condition, within
+            )
         edits = self.edits[first_edit:]
         if len(edits) != 1:
             is_nesting = not edits and clause == "WHERE" and has_query
@@ -261,7 +263,7 @@ class ClauseEdits:
             is_of_columns = all(isinstance(column, exp.Column) for column in columns)
             if label == "wrong-operator" and is_of_columns and key(columns[0]) != key(columns[1]):
                 label = "wrong-column"
-            self._replace(label, clause, condition, gold_condition, within, Size.CLAUSE if edits else Size.PART)
+            self._add_replacement(label, clause, condition, gold_condition, within, Size.CLAUSE if edits else Size.PART)
 
     def _parts(
         self, node: exp.Expr, gold_node: exp.Expr, clause: str, within: exp.Select, names: Iterable[str] | None = None
@@ -285,7 +287,7 @@ class ClauseEdits:
             elif isinstance(argument, exp.Expr) and isinstance(gold_argument, exp.Expr):
                 self._expression(argument, gold_argument, clause, within)
             elif key(argument) != key(gold_argument) and name != "big_int":
-                self._replace(label, clause, node, gold_node, within)
+                self._add_replacement(label, clause, node, gold_node, within)
                 return
 
     def _expression(self, node: exp.Expr, gold_node: exp.Expr, clause: str, within: exp.Select) -> None:
@@ -302,7 +304,7 @@ class ClauseEdits:
         if label == "wrong-expression" and has_parts:
             self._parts(node, gold_node, clause, within)
             return
-        self._replace(label, clause, node, gold_node, within)
+        self._add_replacement(label, clause, node, gold_node, within)
 
     def _items(self, predicted: exp.Select, gold: exp.Select) -> None:
         is_distinct, is_gold_distinct = (bool(select.args.get("distinct")) for select in (predicted, gold))

@@ -257,7 +257,7 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         most_untested=int(is_telling),
         databases=DATABASES,
         is_extended=True,
-        correction=_correction(gold_query, query, dialect, schema, run),
+        correction=_gold_correction(gold_query, query, dialect, schema, run),
     )
 
 
@@ -295,7 +295,7 @@ def sql_edits(
         return []
 
 
-def _correction(gold: str, predicted: str, dialect: str, schema: Schema, run: Run) -> Correction | None:
+def _gold_correction(gold: str, predicted: str, dialect: str, schema: Schema, run: Run) -> Correction | None:
     """Return gold with texts in predicted's letter case, if the data has only that; None if gold is not at fault."""
     texts, gold_texts = ({"".join(groups) for groups in _QUOTED.findall(query)} for query in (predicted, gold))
     spellings = {text.casefold(): text for text in texts - gold_texts}
@@ -341,7 +341,7 @@ def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Exp
     values = [edit for edit in clause_edits.edits if edit.label == "value-case" and edit.size < Size.CLAUSE]
     if len(values) > 1:  # one edit for all values whose letter case is wrong
         old, new = ([edit.change[side] for edit in values] for side in (0, 1))
-        yield replace(values[0], change=(old, new), steps=_steps(values))
+        yield replace(values[0], change=(old, new), steps=_steps_of(values))
     for select, gold_select in clause_edits.pairs:
         edits = [edit for edit in clause_edits.edits if edit.within is select]
         yield from _clauses_together(select, gold_select, edits)
@@ -358,7 +358,7 @@ def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit
         joined = [edit for clause in clauses for edit in edits if edit.clause == clause]
         if len(joined) == len(clauses) == len({edit.clause for edit in joined}):
             old, new = _arguments(select, names), _arguments(gold, names)
-            edit = replace(joined[0], change=(old, new), extent=Size.SEVERAL, steps=_steps(joined))
+            edit = replace(joined[0], change=(old, new), extent=Size.SEVERAL, steps=_steps_of(joined))
             # Without its LIMIT, an order that gold does not have is of no use.
             is_limit = clauses == ("ORDER", "LIMIT") and not new
             yield replace(edit, label="wrong-limit", clause="LIMIT", extent=Size.PART) if is_limit else edit
@@ -476,5 +476,5 @@ def _edit(label: CauseLabel, clause: str, change: tuple[Side, Side], within: exp
     return Edit(label, clause, change, within, steps, Size.SEVERAL)
 
 
-def _steps(edits: Sequence[Edit]) -> tuple[Step, ...]:
+def _steps_of(edits: Sequence[Edit]) -> tuple[Step, ...]:
     return tuple(step for edit in edits for step in edit.steps)

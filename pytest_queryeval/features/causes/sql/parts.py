@@ -193,14 +193,14 @@ def table_names(select: exp.Expr) -> dict[str, str]:
     return {alias: table.name.lower() for alias, table in sources(select).items() if isinstance(table, exp.Table)}
 
 
-def all_tables(query: exp.Expr) -> set[str]:
+def all_table_names(query: exp.Expr) -> set[str]:
     """Return the lower-case names of all tables that a query reads, including queries within it."""
     return {table.name.lower() for table in query.find_all(exp.Table)}
 
 
 def common_tables(query: exp.Expr, gold: exp.Expr) -> int:
     """Return how many tables both queries read."""
-    return len(all_tables(query) & all_tables(gold))
+    return len(all_table_names(query) & all_table_names(gold))
 
 
 def only_table(select: exp.Expr) -> str:

@@ -61,7 +61,7 @@ def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
         before = write(tree.copy(), generator) or query.text
         copies = ((rewrite, tree.copy()) for rewrite in (_use_extremes, _move_to_having, _unwrap_arms))
         rewritten = (copy for rewrite, copy in copies if rewrite(copy))  # without constructs that few databases have
-        changed_trees = rewritten if label is None else _renamed(tree, query)
+        changed_trees = rewritten if label is None else _trees_with_other_names(tree, query)
         texts = dict.fromkeys(filter(None, (write(changed_tree, generator) for changed_tree in changed_trees)))
         yield from repairs(before, texts, CLAUSE_OF, "SELECT")
     if label is None or tree is None:
@@ -206,7 +206,7 @@ def _in_order(text: str, tokens: list[Token]) -> Iterator[str]:
         yield text[: starts[0]] + in_order(text, starts, ranks, len(text.rstrip("; \n")))
 
 
-def _renamed(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
+def _trees_with_other_names(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
     """Yield trees with other names instead of those in the message, or with a join to the table of a column."""
     match = _HINT.search(query.message)
     names_in_message = {*_NAME.findall(query.message[: match.start() if match else None].lower())}
@@ -236,9 +236,9 @@ def _other_columns(
             equal_columns = [node for node in tree.find_all(exp.Column) if key(node) == key(column)]
             select = column.find_ancestor(exp.Select)
             uses = [node for node in equal_columns if node.find_ancestor(exp.Select) is select]
-            for new in _columns(column, names, gold_names):
+            for new in _replacement_columns(column, names, gold_names):
                 yield [replace_step(node, new) for node in uses]
-        yield from _joins(column, names, query.schema)
+        yield from _joining_steps(column, names, query.schema)
         return
 
 
@@ -257,12 +257,12 @@ def _other_tables(
         uses = [node for node in tree.find_all(exp.Identifier) if node.name.lower() == name]
         uses = [node for node in uses if node.parent is table or node.arg_key == "table"]
         likenesses = {new_name: (_likeness(name, new_name), new_name in gold_names) for new_name in schema.tables}
-        for new_name in _best(likenesses):
+        for new_name in _best_names(likenesses):
             yield [replace_step(node, exp.to_identifier(new_name)) for node in uses]
         return
 
 
-def _columns(column: exp.Column, names: Names, gold_names: Collection[str]) -> Iterator[exp.Expr]:
+def _replacement_columns(column: exp.Column, names: Names, gold_names: Collection[str]) -> Iterator[exp.Expr]:
     """Yield what can replace a column: columns with its name or a similar one, or the text between its quotes."""
     written, quoted = column.name, bool(column.this.args.get("quoted"))
     is_known = bool(names.owners(written.lower()))
@@ -274,7 +274,7 @@ def _columns(column: exp.Column, names: Names, gold_names: Collection[str]) -> I
         for name in source.columns or ():
             bonuses = is_meant + (name in gold_names) + (source.node.name.lower() in gold_names) / 2
             likenesses[alias, name] = (_likeness(written.lower(), name), bonuses)
-    for alias, name in _best(likenesses):
+    for alias, name in _best_names(likenesses):
         is_qualified = len(names.sources) > 1 or bool(column.table)
         identifier = exp.to_identifier(written if name == written.lower() else name, quoted=quoted)
         yield exp.column(identifier, table=names.sources[alias].node.alias_or_name if is_qualified else None)
@@ -295,7 +295,7 @@ def _tables_of(names: Names) -> dict[str, str]:
     return {source.node.name.lower(): source.node.alias_or_name for source in names.sources.values()}
 
 
-def _joins(column: exp.Column, names: Names, schema: Schema) -> Iterator[list[Step]]:
+def _joining_steps(column: exp.Column, names: Names, schema: Schema) -> Iterator[list[Step]]:
     """Yield the steps that join a table with a column of this name by a foreign key, and use that table's column."""
     tables = _tables_of(names)
     uses = [node for node in names.select.find_all(exp.Column) if key(node) == key(column)]
@@ -318,7 +318,7 @@ def _likeness(name: str, known_name: str) -> float:
     return SequenceMatcher(None, singular, known_singular, autojunk=False).ratio()
 
 
-def _best(likenesses: Mapping[T, tuple[float, float]]) -> list[T]:
+def _best_names(likenesses: Mapping[T, tuple[float, float]]) -> list[T]:
     """Return the most similar names, at most MAX_NAMES, ranked by likeness and bonuses.
 
     If some names are equal up to plural or underscores, return only these.

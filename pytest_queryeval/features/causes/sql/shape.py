@@ -35,7 +35,7 @@ class _Nested:
     @property
     def tables(self) -> set[str]:
         """The lower-case names of all tables that the query reads."""
-        return parts.all_tables(self.query)
+        return parts.all_table_names(self.query)
 
 
 def in_shape_of(gold: exp.Expr, predicted: exp.Expr) -> exp.Expr | None:
@@ -66,7 +66,7 @@ def _reshaped(gold: exp.Expr, predicted: exp.Expr) -> exp.Expr:
 
 
 def _reshaped_select(gold: exp.Select, predicted: exp.Select) -> exp.Select:
-    nested, gold_nested = [*_nested(predicted)], [*_nested(gold)]
+    nested, gold_nested = [*_nested_conditions(predicted)], [*_nested_conditions(gold)]
 
     def likeness(one: _Nested, other: _Nested) -> float | None:
         common = len(one.tables & other.tables)
@@ -94,7 +94,7 @@ def _can_be_joined(nested: _Nested, select: exp.Select) -> bool:
     return is_free and is_alone and is_in and not any(map(nested.query.args.get, _FIRST))
 
 
-def _nested(select: exp.Select) -> Iterator[_Nested]:
+def _nested_conditions(select: exp.Select) -> Iterator[_Nested]:
     """Yield the conditions on nested queries in WHERE."""
     for condition in (leaf for where in parts.clause_nodes(select, "where") for leaf in parts.leaves(where.this)):
         inner = parts.without_not(condition)
@@ -178,7 +178,9 @@ def _with_nested(gold: exp.Select, predicted: exp.Select, like: _Nested) -> exp.
     """
     names, kept_names = table_names(gold), Counter(table_names(predicted).values())
     # Where predicted nests another table than gold joins, that is taken for it.
-    replaced = {*names.values()} - parts.all_tables(predicted) if like.tables - parts.all_tables(gold) else set()
+    replaced = (
+        {*names.values()} - parts.all_table_names(predicted) if like.tables - parts.all_table_names(gold) else set()
+    )
     inside: set[str] = set()
     for alias, name in names.items():
         if kept_names[name]:
@@ -236,7 +238,9 @@ def _as_conditions(gold: exp.SetOperation, predicted: exp.Select) -> exp.Select 
     There is a condition for each query of the operation, or for all but the first.
     """
     arms, is_except = parts.arms(gold), isinstance(gold, exp.Except)
-    nested = [one for one in _nested(predicted) if one.is_negated == is_except] or [*_nested(predicted)]
+    nested = [one for one in _nested_conditions(predicted) if one.is_negated == is_except] or [
+        *_nested_conditions(predicted)
+    ]
     base: exp.Expr = arms[0].copy()
     if not nested or not all(type(arm) is exp.Select for arm in arms):
         return None
@@ -246,7 +250,7 @@ def _as_conditions(gold: exp.SetOperation, predicted: exp.Select) -> exp.Select 
     conditions = list[exp.Expr]()
     compared_arms = arms if has_all else arms[1:]
     for like, arm in best_pairs(nested, compared_arms, lambda one, arm: parts.common_tables(one.query, arm)):
-        columns = _compared(base, arm, like)
+        columns = _compared_columns(base, arm, like)
         if columns is None:
             return None
         query = arm.copy()
@@ -262,7 +266,7 @@ def _as_conditions(gold: exp.SetOperation, predicted: exp.Select) -> exp.Select 
     return base if isinstance(base, exp.Select) else None
 
 
-def _compared(base: exp.Expr, arm: exp.Expr, like: _Nested) -> tuple[exp.Expr, exp.Expr] | None:
+def _compared_columns(base: exp.Expr, arm: exp.Expr, like: _Nested) -> tuple[exp.Expr, exp.Expr] | None:
     """Return the columns by which rows of two queries correspond: the key that predicted compares, or the only ones.
 
     None if there are no such columns.
@@ -287,7 +291,7 @@ def _compared(base: exp.Expr, arm: exp.Expr, like: _Nested) -> tuple[exp.Expr, e
 
 def _as_operation(gold: exp.Select, predicted: exp.SetOperation) -> exp.Expr | None:
     """Return a condition on a nested query as the INTERSECT or EXCEPT that predicted has; None if none fits."""
-    for nested in _nested(gold):
+    for nested in _nested_conditions(gold):
         is_alone = any(nested.condition is part for part in parts.clause_operands(gold, "where"))
         if not is_alone or nested.is_negated != isinstance(predicted, exp.Except):
             continue
