@@ -357,7 +357,7 @@ class _Search:
                 return _Node(columns, options, split)
 
     def _bounds(self, split: _Split, i: int, choices: Sequence[int]) -> list[int]:
-        """Return how many rows can match if gold column i is aligned as well, for each column in `choices`."""
+        """Return how many rows can match at most if gold column i is aligned as well, for each column in `choices`."""
         gold, predicted, _ = split
         self.budget.spend(len(gold.rows) + len(choices) * (_CANDIDATE + len(predicted.rows)))
         counts = Counter(self._keys(gold, self.gold[i]))

@@ -156,7 +156,7 @@ def difference(gold: Table, predicted: Table, policy: Policy, *, limit: int) -> 
 
 
 class RowChange(NamedTuple):
-    """A row of gold and the predicted row in its place."""
+    """A pair of a gold row and the predicted row that stands for it, with the columns in which they differ."""
 
     key: Sequence[int]
     """The columns that identify the row, or the first texts that both rows share."""

@@ -163,7 +163,7 @@ class _Answer:
 
     @cached_property
     def rows(self) -> Sequence[tuple[Hashable, ...]]:
-        """The canonical values of all rows."""
+        """The rows of the predicted answer as canonical values."""
         return canonical_rows(self.predicted, self.policy)
 
     def values(self, place: int) -> Numbered:

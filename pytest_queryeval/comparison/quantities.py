@@ -113,7 +113,10 @@ def as_float(number: Number) -> float:
 
 
 def is_close(x: Number, y: Number, policy: Policy) -> bool:
-    """Return whether two numbers are equal under a policy.
+    """Return whether two numbers are equal under a policy: the same, or within the tolerance for their types.
+
+    A float has a tolerance, except a whole float compared with a whole exact number. Exact numbers have only the
+    tolerance that the policy sets, but Decimals of many decimals may be rounded.
 
     >>> is_close(Decimal("1234567.89"), Decimal("1234568.89"), Policy())
     False

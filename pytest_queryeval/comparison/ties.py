@@ -111,7 +111,7 @@ class GuidedQuery:
 
 
 class OpenQuery(Protocol):
-    """A gold query that leaves its answer open below its top level."""
+    """A gold query that leaves its answer open below its top level, for instance by a LIMIT in a subquery."""
 
     @property
     def choices(self) -> tuple[str, ...]:

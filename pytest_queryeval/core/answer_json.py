@@ -133,7 +133,10 @@ def encode_lines(text: str) -> JsonValue:
 
 
 def decode_lines(value: Any) -> str:
-    """Return the text that `encode_lines` encoded; raise ValueError for anything else."""
+    """Return the text that `encode_lines` encoded: a list of lines joined, or a single text.
+
+    Raise ValueError for a value that `encode_lines` does not return.
+    """
     return "\n".join(map(decode_text, value)) if isinstance(value, list) else decode_text(value)
 
 

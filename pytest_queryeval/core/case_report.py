@@ -65,14 +65,14 @@ class QueryReport(TypedDict):
 
 
 class GoldReport(QueryReport):
-    """Gold as it was scored."""
+    """The gold query that gave the scores, with its result."""
 
     index: int
     """Which of several golds counted, from 0."""
 
 
 class PredictedReport(QueryReport):
-    """What was predicted, with its result."""
+    """The predicted query, with its result or its error."""
 
     error: FailureReport | None
 
@@ -210,7 +210,7 @@ NO_DIFFERENCE: DifferenceReport[Any] = {
 
 
 class HintReport(TypedDict):
-    """That only the form of a wrong answer differs, and what would accept it, which was tried."""
+    """A hint that only the form of a wrong answer differs, with a remedy that was tried."""
 
     kind: HintKind
     text: str
@@ -219,7 +219,7 @@ class HintReport(TypedDict):
 
 
 class CausingEditReport(TypedDict):
-    """One step from the predicted query to gold."""
+    """An edit on the way from the predicted query to gold."""
 
     label: CauseLabel
     clause: str
@@ -252,7 +252,7 @@ class RefutationReport(TypedDict):
 
 
 class ChallengeReport(TypedDict):
-    """Whether other data tells the predicted query, whose answer is right, from gold."""
+    """Whether other data tell the predicted query, whose answer is right, from gold."""
 
     verdict: ChallengeVerdict
     """`same`: both have the same words; `proved`: rules make them the same; `refuted`: their answers differ in a
@@ -358,7 +358,7 @@ class ExpectationReport(TypedDict):
 
 
 class DetailsReport(TypedDict, total=False):
-    """What metrics state about their scores, with any keys; reports use these."""
+    """What metrics state about their scores, under any keys; these are the keys that reports use."""
 
     notes: list[str]
     cause: JsonValue
@@ -459,7 +459,7 @@ class ReviewReport(TypedDict):
 
 
 class UnreviewedReport(TypedDict):
-    """What came of a case by the golds of its suite, before the decision on them."""
+    """The outcome and the scores of a case by the golds of its suite, before the decision of reviewers."""
 
     outcome: Outcome
     scores: dict[str, float | None]

@@ -29,7 +29,7 @@ class QueryEvalError(Exception):
 
 
 class QueryEvalWarning(UserWarning):
-    """Something in a suite that weakens its verdict."""
+    """A warning of a condition in a suite that weakens its verdict."""
 
 
 class SourceError(QueryEvalError):
@@ -42,11 +42,11 @@ class SourceError(QueryEvalError):
 
 
 class UnresponsiveSourceError(SourceError):
-    """A source stopped responding after a query exceeded its time limit, and did not recover: do not retry."""
+    """A source stopped responding after a query exceeded its time limit, and did not recover; do not query it again."""
 
 
 class EngineError(QueryEvalError):
-    """An engine gives another answer to a query than to the same query in other words."""
+    """An engine is at fault: it gives different answers to a query and to the same query in other words."""
 
 
 class SettingError(QueryEvalError):
@@ -96,7 +96,7 @@ class GoldColumnError(QueryEvalError):
 
 
 class ReportError(QueryEvalError):
-    """A report cannot be read, compared or written."""
+    """A report cannot be read, compared, merged or written."""
 
 
 class ExecutorBroken(QueryEvalError):  # noqa: N818 - as `concurrent.futures.BrokenExecutor` is named
@@ -120,9 +120,10 @@ class MissingFeatureError(QueryEvalError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A place in a suite file; `line` and `column` count from 1, 0 means unknown.
+    """A place in a suite file; `line` and `column` count from 1, and 0 means unknown.
 
-    `cell` names a place in a table; `line` is the row there.
+    `cell` names a place in a table in words; `line` is then the row. As a text, the place is `PATH:LINE:COLUMN`, or
+    `PATH, CELL`.
     """
 
     path: Path
@@ -138,7 +139,7 @@ class Location:
 
 
 class CaseError(QueryEvalError):
-    """One problem in a suite file: `path:line: problem`."""
+    """A problem in a suite file, at a `location`; the text of the error is `PATH:LINE: PROBLEM`."""
 
     def __init__(self, location: Location, problem: str) -> None:
         super().__init__(f"{location}: {problem}")
@@ -147,7 +148,7 @@ class CaseError(QueryEvalError):
 
 
 class SuiteError(QueryEvalError):
-    """All problems of one suite file, in the order of their lines, one a line of text."""
+    """All problems of a suite file, sorted by place; the text of the error has a line for each problem."""
 
     def __init__(self, problems: Iterable[CaseError]) -> None:
         self.problems = tuple(sorted(problems, key=lambda problem: problem.location))
@@ -243,9 +244,9 @@ Error = TypeVar("Error", bound=QueryEvalError)
 
 
 def capture_error(function: Callable[[], T], error_type: type[Error]) -> T | Error:
-    """Return what `function` returns, or the error of `error_type` that it raises.
+    """Return the result of `function`, or the error of `error_type` that it raises; other errors are raised.
 
-    An error that is kept as a value can be raised again without another attempt.
+    `unwrap` raises such an error again without another attempt.
     """
     try:
         return function()
@@ -254,7 +255,7 @@ def capture_error(function: Callable[[], T], error_type: type[Error]) -> T | Err
 
 
 def unwrap(result: T | QueryEvalError) -> T:
-    """Return the result of `capture_error`, or raise the error that it kept."""
+    """Return a result of `capture_error`; if it is an error, raise it."""
     if isinstance(result, QueryEvalError):
         raise result.with_traceback(None)  # each raise would add to the traceback of the one before
     return result

@@ -13,7 +13,7 @@ Rule: TypeAlias = Literal["rows", "columns", "contains"] | ValueRule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """One condition that an answer must meet."""
+    """A condition that any right answer of a case must meet."""
 
     name: str
     """Its place below `expect`, such as `values.price.min`."""

@@ -77,7 +77,7 @@ class ScratchFolder:
     """
 
     def __init__(self) -> None:
-        """Make the folder; raise OSError if that is impossible."""
+        """Create and lock the folder; raise OSError if it cannot be created."""
         name = f"queryeval-{_kernel()}-{uuid4().hex}"
         parent = Path(tempfile.gettempdir())
         # It gets its name, by which others find it, once it is locked.

@@ -27,7 +27,7 @@ Count: TypeAlias = Literal["unpredicted", "unscored", "rerun"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A gate as the settings of a folder state it."""
+    """A gate as the settings of a folder state it, with the place in them."""
 
     required: PendingGate
     """What it requires; `folder` is empty."""
@@ -108,7 +108,7 @@ class GateRule(ABC):
         return measured["value"] is not None and limits_of(gate).admits(measured["value"])
 
     def subject(self, gate: PendingGate) -> str:
-        """Return in words what the gate limits, such as `sum of seconds`."""
+        """Return in words what the gate limits, by default its type and its metric: `sum of seconds`."""
         return f"{gate['type']} of {gate['metric']}"
 
     def requirements(self, gate: PendingGate) -> Iterator[Requirement]:
@@ -131,14 +131,15 @@ class GateRule(ABC):
     def result_without_rest(self, gate: PendingGate, value: float, n: int, cases_not_run: int) -> bool | None:
         """Return whether the gate is met (True) or missed (False) whatever the cases that did not run score.
 
-        None if open. `value` is the value over the `n` cases that ran, and `cases_not_run` is the number of the others.
+        None if they decide, and by default. `value` is the value over the `n` cases that ran, and `cases_not_run` is
+        the number of the others.
         """
         return None
 
     def why_undecided(self, gate: PendingGate, measurement: GateMeasurement) -> str:
         """Return why a gate that is met proves nothing, for instance if its cases could not miss it.
 
-        Empty if it proves much.
+        Empty if it proves something, and by default.
         """
         return ""
 
@@ -148,14 +149,14 @@ class GateRule(ABC):
         return pluralize(gate["n"], "case" if self.needs_baseline else unit)
 
     def value_text(self, gate: GateReport, value: float, which: str) -> str:
-        """Return the beginning of a sentence that states the value of a gate.
+        """Return the beginning of a sentence that states the value of a gate, by default "SUBJECT is VALUE".
 
         `which` says in words which cases the gate is about, such as " of hard cases in sql".
         """
         return f"{self.subject(gate)}{which} is {self.shown_value(gate, value)}"
 
     def limit_text(self, gate: PendingGate) -> str:
-        """Return in words what the gate requires, to be put behind "this gate"."""
+        """Return in words what the gate requires, to be put behind "this gate"; by default "needs at least 0.8"."""
         limits = limits_of(gate)
         return f"needs {limits_text(limits.minimum, limits.maximum)}"
 
@@ -208,7 +209,7 @@ def limit_requirements(minimum: float | None, maximum: float | None) -> Iterator
 
 
 def result_between(gate: PendingGate, low: float, high: float) -> bool | None:
-    """Return whether all values from `low` to `high` meet a gate (True) or miss it (False); None if they differ."""
+    """Return True if a gate admits all values from `low` to `high`, False if it admits none; None if it admits some."""
     limits = limits_of(gate)
     if limits.admits(low) and limits.admits(high):
         return True

@@ -26,7 +26,7 @@ _TOO_LARGE = 10**INTEGER_DIGITS
 
 @dataclass(frozen=True, slots=True)
 class JsonAnswer:
-    """A whole JSON document; null is an answer, too."""
+    """An answer that is a whole JSON document, which may be null."""
 
     value: JsonValue
 
@@ -109,7 +109,7 @@ def _nested_text(cell: Cell) -> str:
 
 
 def _term(term: RDFTerm) -> str:
-    """Return an RDF term as text, a literal in its shortest unambiguous form."""
+    """Return an RDF term as text, close to Turtle; a literal in its shortest unambiguous form."""
     match term:
         case IRI(iri=text):
             return f"<{text}>"

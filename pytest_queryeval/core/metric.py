@@ -50,7 +50,11 @@ RunChallenge: TypeAlias = Callable[[], ChallengeReport]
 
 
 class SchemaUse(NamedTuple):
-    """The names of a schema that a query uses: tables and `table.column`; of SPARQL classes and predicates."""
+    """The names of a schema that a query uses.
+
+    For SQL, these are tables and columns as `table.column`; for SPARQL, classes as `tables` and predicates as
+    `columns`.
+    """
 
     tables: frozenset[str]
     columns: frozenset[str]
@@ -84,7 +88,7 @@ _PASS_SCORES: Mapping[Outcome, float] = {"passed": 1.0, "failed": 0.0, "missed":
 
 
 def unchecked(_: Mapping[str, JsonValue]) -> None:
-    """Accept all options."""
+    """Accept all options of a metric; the default of `check`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +174,10 @@ class Metric:
 
     @property
     def worst_score(self) -> float | None:
-        """The score of a failed prediction; None if lower is better and nothing limits how high scores are."""
+        """The score of a failed prediction: 0 if higher is better, else the greatest score.
+
+        None if scores have no limit.
+        """
         if self.better == "higher":
             return 0.0
         return None if self.max_score is None or math.isinf(self.max_score) else self.max_score
@@ -314,7 +321,7 @@ class RunMetric:
 
 
 def _of_trials(name: str) -> RunMetric:
-    """Return the run metric of a score that only cases with several trials have."""
+    """Return the run metric for `name`, a score that only cases with several trials have: its mean over them."""
     return RunMetric(
         score=lambda case: case["scores"].get(name),
         judges=lambda case: name in case.settings.trials_scores,

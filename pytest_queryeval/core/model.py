@@ -52,7 +52,10 @@ class AddedAnswer(ABC):
         """Return the table by which reports show the answer."""
 
     def stable_part(self, case: Case) -> Table:
-        """Return the part of a gold answer that must be the same in each run; reports contain a digest of it."""
+        """Return the part of a gold answer that must be the same in each run, by default all.
+
+        Reports contain its digest.
+        """
         return self.as_table()
 
     @abstractmethod
@@ -111,7 +114,7 @@ class Threshold:
     option: str = field(default="", compare=False)
 
     def admits(self, value: float) -> bool:
-        """Return whether `value` lies within both limits, with a tolerance of `SCORE_TOLERANCE`."""
+        """Return whether a value is within the limits, give or take SCORE_TOLERANCE."""
         low = self.minimum is None or value >= self.minimum - SCORE_TOLERANCE
         high = self.maximum is None or value <= self.maximum + SCORE_TOLERANCE
         return low and high
@@ -310,7 +313,7 @@ class Settings:
 
     @cached_property
     def required_metrics(self) -> frozenset[str]:
-        """The names of metrics on which an outcome or a gate depends."""
+        """The names of metrics that decide an outcome or a gate: those with a threshold, and those of gates."""
         return frozenset((*self.thresholds, *self.gate_metrics))
 
     @cached_property
@@ -351,7 +354,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One question with its gold, and the settings that apply to it."""
+    """A question with its golds or expectations, and the settings that apply to it."""
 
     id: str
     location: Location

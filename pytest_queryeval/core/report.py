@@ -113,7 +113,7 @@ class Totals(TypedDict):
 
 
 class Figures(TypedDict):
-    """What is counted of cases."""
+    """The figures of a set of cases: how many have each outcome, and their measures."""
 
     totals: Totals
     measures: dict[str, MeasureStatistics]
@@ -334,7 +334,7 @@ class SuiteChange(TypedDict):
 
 
 class EarlierCase(TypedDict):
-    """What was predicted for a case in the baseline."""
+    """The prediction for a case in the baseline, with its outcome."""
 
     outcome: Outcome
     query: str | None
@@ -345,7 +345,7 @@ class EarlierCase(TypedDict):
 
 
 class Flips(TypedDict):
-    """The cases of both runs that changed sides."""
+    """The cases of both runs whose outcomes are on different sides: node ids by type of change."""
 
     fixes: list[str]
     """Node ids, as in the next two."""
@@ -395,7 +395,7 @@ class Environment(TypedDict, total=False):
 
 
 class PredictorReport(TypedDict):
-    """What answered, without settings, which may be secret."""
+    """The systems that answered, without their settings, which may be secret."""
 
     sources: list[str]
 

@@ -11,7 +11,7 @@ Constant: TypeAlias = str | int | float | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The tables and columns that a query may read, and which rows of them; names as the database folds them."""
+    """The tables, columns and rows that predicted SQL queries may read, by names as the database folds them."""
 
     tables: tuple[str, ...] | None = None
     """Names, `shop.*` for all of a schema; None for all tables of the source."""

@@ -78,7 +78,10 @@ def bounded_metadata(metadata: Mapping[str, Any], *, by: str) -> dict[str, Any]:
 
 
 def plain_number(value: Any) -> Any:
-    """Return a number of any type, such as a Decimal, as an int or a float; any other value as it is."""
+    """Return a number of any numeric type, such as a Decimal, as an int or a float.
+
+    Return any other value unchanged.
+    """
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return value
     return int(value) if isinstance(value, Integral) else float(value)

@@ -14,7 +14,7 @@ from typing import Literal as OneOf
 
 @dataclass(frozen=True, slots=True)
 class IRI:
-    """An RDF resource, never equal to a literal of the same text."""
+    """An RDF term that names a resource; it never equals a literal of the same text."""
 
     iri: str
 
@@ -30,7 +30,7 @@ class BlankNode:
 class Literal:
     """An RDF literal as it was written; `datatype` and `language` are empty for plain text.
 
-    The base direction of a text follows its language: `ar--rtl`.
+    A base direction follows the language: `ar--rtl`.
     """
 
     lexical: str
@@ -48,7 +48,7 @@ class TripleTerm:
 
     @property
     def parts(self) -> tuple[Hashable, Hashable, Hashable]:
-        """Subject, predicate and object."""
+        """The subject, the predicate and the object, in this order."""
         return self.subject, self.predicate, self.object
 
 

@@ -56,7 +56,7 @@ def text(node: Node) -> str:
 
 @shape(TEXT)
 def required_text(node: Node) -> str:
-    """Return the text of a scalar; raise `CaseError` if it is empty, blank or null."""
+    """Return the text of a scalar; raise `CaseError` if it is empty, blank or null, and for a list or a mapping."""
     value = text(node)
     if node.empty or not value.strip():
         raise unexpected(node, "text")
@@ -172,7 +172,7 @@ def whole_number(minimum: int, maximum: int | None = None) -> Reader[int]:
 
 @shape({"type": "boolean"})
 def flag(node: Node) -> bool:
-    """Return whether a scalar is `true` or `false` without quotes; raise `CaseError` for any other node."""
+    """Return True for `true` and False for `false`, without quotes; raise `CaseError` for any other node."""
     if node.plain and node.value in ("true", "false"):
         return node.value == "true"
     raise unexpected(node, "true or false", flag_hint(str(node.value)))

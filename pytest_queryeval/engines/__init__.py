@@ -66,7 +66,7 @@ class SupportsReads(Protocol):
 
 @runtime_checkable
 class SupportsTiming(Protocol):
-    """An engine that can time two queries side by side."""
+    """An engine that can time two queries in turn."""
 
     def time(self, gold: str, predicted: str, *, iterations: int, timeout: float) -> Execution:
         """Run both queries in turn, `iterations` times after one warm-up, each run for at most `timeout` seconds.
@@ -154,7 +154,7 @@ Comparison: TypeAlias = tuple[Execution, Execution] | SourceError | None
 
 
 class Comparer(Protocol):
-    """Runs two queries in several small databases at once."""
+    """Runs two queries in several small databases at once; raises `SourceError` if the engine cannot start."""
 
     def __call__(
         self,
@@ -175,7 +175,10 @@ class Comparer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantFormat:
-    """How variants of a source are written, and the settings with which they are read; by default SQL scripts."""
+    """How variants of a source are written, and the settings with which they are read; by default SQL scripts.
+
+    A variant is a further database with the same tables.
+    """
 
     suffix: Callable[[Settings], str] = lambda _: ".sql"
     """Return the suffix of the scripts by the settings of the source."""
@@ -193,7 +196,7 @@ class VariantFormat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFingerprint:
-    """What the answers of a source depend on."""
+    """What the answers of a source depend on: files, settings and versions of packages."""
 
     files: Callable[[Source], Sequence[str]] = lambda _: ()
     """Return the files that hold the data, by names relative to the source's folder.

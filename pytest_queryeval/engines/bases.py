@@ -207,16 +207,13 @@ class RemoteEngine:
             return self._host.time(*pair, iterations=iterations, timeout=timeout)
 
     def close(self) -> None:
-        """Do nothing: the connections end with the host's child."""
+        """Do nothing: connections end with the child process of the host."""
 
     def _refusal(self, query: str) -> Failure | None:
-        """Return why a query is not sent to the service; None to send it. Subclasses override this."""
+        """Return why a query is not sent to the service; None to send it. Here None; subclasses may refuse queries."""
 
     def _start(self) -> None:
-        """Prepare the service before a query, outside of the query's time; raise `SourceError`.
-
-        Subclasses override this.
-        """
+        """Prepare the service before a query, outside of the query's time; raise `SourceError`. Does nothing here."""
 
     def _question(self, query: str, max_rows: int | None = None) -> QueryRequest:
         """Return the request for a query; without `max_rows`, the query is to be timed."""

@@ -37,7 +37,7 @@ _BUILDING = ".building"  # the suffix of the folder of a store that is not compl
 
 @dataclass(frozen=True, slots=True)
 class GraphFile:
-    """An RDF file, possibly compressed by gzip."""
+    """An RDF file, perhaps compressed by gzip."""
 
     path: Path
     graph: str | None = None

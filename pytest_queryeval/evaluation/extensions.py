@@ -49,7 +49,7 @@ class Recording(Protocol):
     replay: bool
 
     def check(self) -> None:
-        """Raise `QueryEvalError` if there is nothing to replay, or nothing can be saved."""
+        """Raise `QueryEvalError` if a replay has nothing to replay, or if a recording cannot be saved."""
 
     def call(self, case: Case, spec: PredictorSpec, trial: int, schema: Callable[[], str | None]) -> RecordedCall:
         """Return the call of a predictor for a trial of a case.
@@ -112,7 +112,7 @@ class Embedder(Protocol):
         """Embed texts in one batch, and keep the results for later calls of `similarities`."""
 
     def similarities(self, pairs: Sequence[tuple[str, str]]) -> Sequence[float]:
-        """Return the cosine of each pair of texts, from -1 to 1."""
+        """Return the cosine of the embeddings of each pair of texts, from -1 to 1."""
 
     def close(self) -> None:
         """Free the resources of the model."""

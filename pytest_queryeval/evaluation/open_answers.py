@@ -230,7 +230,7 @@ def _elements(cell: Cell, collection: Collection) -> tuple[Cell, ...]:
 
 
 def _json_texts(text: str) -> Iterator[str]:
-    """Yield the texts of the elements of a JSON list."""
+    """Yield the JSON text of each element of a JSON list, given the text of the list."""
     start = 1
     while start < len(text) - 1:
         _, end = json.JSONDecoder().raw_decode(text, start)

@@ -396,7 +396,7 @@ class SpendLimit:
 
     @property
     def is_reached(self) -> bool:
-        """Whether no further call may begin."""
+        """Whether no further call may begin: the limit is reached, or too many calls in a row stated no number."""
         return self._is_unstated or self._sum >= self._limit * (1 - _ROUNDING)
 
     @property
@@ -404,7 +404,7 @@ class SpendLimit:
         return self._unstated_in_a_row >= MAX_UNSTATED
 
     def check(self) -> None:
-        """Raise `SpendLimitReached` if no further call may begin."""
+        """Raise `SpendLimitReached`, with the reason, if no further call may begin."""
         if self.is_reached:
             unstated = f"{self._unstated_in_a_row} calls in a row reported no number '{one_line(self._name, 40)}'"
             reason = unstated if self._is_unstated else "the spend limit was reached"

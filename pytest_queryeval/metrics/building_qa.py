@@ -17,8 +17,8 @@ def arity_f1(gold: Table, predicted: Table) -> float:
     """Return how well the numbers of columns agree: 2 * min(a, b) / (a + b) for a gold and b predicted columns.
 
     1 if neither has columns. Columns are those of the result's header, which an empty answer has, too. Without a source
-    they are those that the query selects; `*` then has no score. In [0, 1].
-    Source: BuildingQA's arity matching F1, whose code counts the first row's keys or words of the query instead.
+    they are those that the query selects; `*` then has no score. In [0, 1]. Source: BuildingQA's arity matching F1,
+    whose code counts the first row's keys or words of the query instead.
 
     >>> arity_f1(Table(columns=("a", "b"), rows=()), Table(columns=("x", "y", "z"), rows=()))
     0.8
@@ -39,11 +39,11 @@ ENTITY_COUNTS = ("entity", _by_column)
 
 @metric(counts=ENTITY_COUNTS, ignores=IGNORES)
 def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """Return whether the right values are in the right columns, in any rows.
+    """Return how many of the right values are in the right columns, in any rows.
 
     Under the best alignment, precision and recall of the distinct values of each column are averaged over gold's
-    columns; the score is the F1 of these two means. NULL is an ordinary value. Both without rows 1, one without rows
-    0, fewer predicted columns than gold columns 0. In [0, 1]. Source: BuildingQA's entity set F1.
+    columns; the score is the F1 of these two means. NULL is an ordinary value. Both without rows 1, one without rows 0,
+    fewer predicted columns than gold columns 0. In [0, 1]. Source: BuildingQA's entity set F1.
 
     >>> gold = Table(columns=("x",), rows=((1,), (2,)))
     >>> round(entity_set_f1(gold, Table(columns=("y",), rows=((1,),))), 3)

@@ -96,11 +96,11 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score
         def component(
             gold: str, predicted: str, *, dialect: str = "", gold_dialect: str | None = None, schema: Schema = NO_SCHEMA
         ) -> float | Score:
-            """Return how many items of one component are right.
+            """Return the F1, precision or recall of the items of one component.
 
-            The F1 is 2 * shared / (gold's items + predicted's items), precision shared / predicted's items, recall
-            shared / gold's items; without any item on the side that divides 1 if the other side has none either, else
-            0. None as `exact_set_match`, 0 if nothing of predicted can be read.
+            The F1 is 2 * shared / (gold's items + predicted's items), precision is shared / predicted's items, recall
+            is shared / gold's items. Without an item in the divisor, 1 if the other side has none either, else 0. None,
+            with a note, if gold cannot be parsed; 0 if nothing of predicted can be read.
             """
             from pytest_queryeval.languages.sql.match import match_queries
 

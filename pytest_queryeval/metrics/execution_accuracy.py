@@ -136,7 +136,8 @@ def test_suite_accuracy(gold: Execution, predicted: Execution, *, states: States
 def test_suite_accuracy_spider(gold: Execution, predicted: Execution, *, states: States | None) -> Score:
     """Return 1 if `execution_accuracy_spider` is 1 on the source and on each of its variants, else 0.
 
-    None as for `test_suite_accuracy`. Source: taoyds/test-suite-sql-eval, exec_eval.py (all databases of a folder).
+    None in the cases of `test_suite_accuracy`. Source: taoyds/test-suite-sql-eval, exec_eval.py (all databases of a
+    folder).
     """
     return _least(states, "execution_accuracy_spider")
 

@@ -16,16 +16,17 @@ _resource = partial(metric, answers=None, input="predictions", max_score=math.in
 
 @metric(answers=None, input="executions", criterion="answer")
 def valid_query(gold: Execution, predicted: Execution) -> float:
-    """Return 1 if the predicted query has any answer; 0 if it is invalid, unsafe, too slow or too large.
+    """Return 1 if the predicted query has any answer; 0 if it fails: it is invalid, unsafe, too slow or too large.
 
-    0 as well for an answer that breaks the JSON Schema of its case, or names something that the SDMX structure lacks.
+    0 as well for an answer that breaks the JSON Schema of its case, or names something that the SDMX structure lacks,
+    and for an abstention or a missing prediction.
     """
     return float(predicted.error is None and not predicted.violations)
 
 
 @metric(answers=None, input="predictions", criterion="abstention")
 def abstention(predicted: Execution, prediction: Prediction) -> float:
-    """Return 1 if the system abstains, else 0; on cases with `answerable: false` only."""
+    """Return 1 if the system abstains, else 0; only for cases with `answerable: false`."""
     return float(isinstance(prediction.content, Abstention))
 
 

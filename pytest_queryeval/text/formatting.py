@@ -233,7 +233,7 @@ def format_amount(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """Return a change with its sign and three decimals.
+    """Return a change with its sign and three decimals; `0.000` if that would be zero.
 
     >>> signed(0.25), signed(-0.0001)
     ('+0.250', '0.000')
@@ -242,7 +242,7 @@ def signed(value: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """Return a p-value with three decimals.
+    """Return a p-value with three decimals; `< 0.001` for a smaller value.
 
     >>> p_text(0.04), p_text(0.0004)
     ('0.040', '< 0.001')
