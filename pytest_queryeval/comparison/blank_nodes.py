@@ -175,7 +175,7 @@ class _Search:
         """
         start = tuple(dict.fromkeys(_nodes(rows), 0) for rows in self._sides)
         colours = self._refined(self._sides, (start[0], start[1]))
-        golds, predicted = (_parts(rows, side) for rows, side in zip(self._sides, colours, strict=True))
+        golds, predicted = (_components(rows, side) for rows, side in zip(self._sides, colours, strict=True))
         try:
             names_of_parts = list(self._partners(golds, predicted))
         except RecursionError:  # parts within parts, hundreds of levels
@@ -192,9 +192,9 @@ class _Search:
         return names | by_label | dict(zip((node for node in unnamed if node not in by_label), unpaired, strict=False))
 
     def _partners(self, golds: Iterable[_Component], predicted: Iterable[_Component]) -> Iterator[Names | None]:
-        """Yield, for each predicted component, its names by the first free gold component that is isomorphic.
+        """Yield, for each predicted component, the names of its nodes; None if it has no partner.
 
-        Else None.
+        Its partner is the first free gold component that is isomorphic.
         """
         free: defaultdict[tuple[Hashable, ...], list[_Component]] = defaultdict(list)
         for part in golds:
@@ -203,13 +203,13 @@ class _Search:
             candidates = free[part.key]
             names = None
             for place, candidate in enumerate(candidates):
-                names = self._same(candidate, part)
+                names = self._isomorphism(candidate, part)
                 if names is not None:
                     del candidates[place]
                     break
             yield names
 
-    def _same(self, gold: _Component, predicted: _Component) -> Names | None:
+    def _isomorphism(self, gold: _Component, predicted: _Component) -> Names | None:
         """Return the names under which two components with equal keys are isomorphic; None if they are not.
 
         Past the budget, nodes of the same colour are paired in their order instead.
@@ -221,7 +221,7 @@ class _Search:
         groups = [group for group in by_colour.values() if all(group)]
         unique = {predicted_nodes[0]: gold_nodes[0] for gold_nodes, predicted_nodes in groups if len(gold_nodes) == 1}
         if unique or not groups:
-            return self._same_around(gold, predicted, unique)
+            return self._isomorphism_around(gold, predicted, unique)
         gold_nodes, predicted_nodes = min(groups, key=lambda group: len(group[0]))
         for gold_node in gold_nodes:
             if self.visits_left < 0:
@@ -229,25 +229,25 @@ class _Search:
             start = ({**gold.colours, gold_node: -1}, {**predicted.colours, predicted_nodes[0]: -1})
             colours = self._refined((gold.rows, predicted.rows), start)
             if sorted(colours[0].values()) == sorted(colours[1].values()):
-                names = self._same(_Component(colours[0], gold.rows), _Component(colours[1], predicted.rows))
+                names = self._isomorphism(_Component(colours[0], gold.rows), _Component(colours[1], predicted.rows))
                 if names is not None:
                     return names
         return None
 
-    def _same_around(self, gold: _Component, predicted: _Component, unique: Names) -> Names | None:
+    def _isomorphism_around(self, gold: _Component, predicted: _Component, unique: Names) -> Names | None:
         """Return the names under which two components are isomorphic, given those of nodes with a unique colour.
 
-        Else None. The known nodes are removed, and the smaller components that remain are compared.
+        The known nodes are removed, and the smaller components that remain are compared. None if some have no partner.
         """
         numbers = {predicted_node: next(self._known) for predicted_node in unique}
         parts = (
-            _without(gold, {gold_node: numbers[predicted_node] for predicted_node, gold_node in unique.items()}),
-            _without(predicted, numbers),
+            _without_known(gold, {gold_node: numbers[predicted_node] for predicted_node, gold_node in unique.items()}),
+            _without_known(predicted, numbers),
         )
         if self._known_rows(parts[0].rows) != self._known_rows(parts[1].rows):
             return None
         names = dict(unique)
-        for part_names in self._partners(*(_parts(part.rows, part.colours) for part in parts)):
+        for part_names in self._partners(*(_components(part.rows, part.colours) for part in parts)):
             if part_names is None:
                 return None
             names |= part_names
@@ -277,7 +277,7 @@ class _Search:
             distinguished = len(numbers)
 
 
-def _without(part: _Component, numbers: Mapping[BlankNode, int]) -> _Component:
+def _without_known(part: _Component, numbers: Mapping[BlankNode, int]) -> _Component:
     """Return a component without the nodes in `numbers`; in its rows, they become plain values with these numbers."""
     rows = [
         tuple([("known", numbers[cell]) if isinstance(cell, BlankNode) and cell in numbers else cell for cell in row])
@@ -286,7 +286,7 @@ def _without(part: _Component, numbers: Mapping[BlankNode, int]) -> _Component:
     return _Component(excluding(part.colours, numbers), rows)
 
 
-def _parts(rows: Sequence[Cells], colours: Colours) -> Iterable[_Component]:
+def _components(rows: Sequence[Cells], colours: Colours) -> Iterable[_Component]:
     """Return the connected components of nodes and rows: no row has nodes of two components.
 
     Rows without nodes are left out.

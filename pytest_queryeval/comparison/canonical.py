@@ -371,7 +371,7 @@ def _number(text: str) -> Number:
 def _literal(literal: Literal, policy: Policy) -> Hashable:
     """Return the canonical value of an RDF literal.
 
-    With `rdf_terms: strict`, together with its datatype and language.
+    With `rdf_terms: strict`, its datatype and language are part of the value.
     """
     if policy.rdf_terms == "value":
         return _literal_value(literal, policy)

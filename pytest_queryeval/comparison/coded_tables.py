@@ -374,9 +374,9 @@ class CodedTables:
         return self.column_policies.get(gold_column, self.policy)
 
     def read_cell(self, value: Hashable) -> Hashable:
-        """Return a text that spells a quantity as a `QuantityText`, if columns contain such quantities.
+        """Return a text as a `QuantityText` if it spells a quantity that columns contain.
 
-        Else the value.
+        Return any other value unchanged.
         """
         return self.texts.get(value, value)
 

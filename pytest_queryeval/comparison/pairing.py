@@ -538,9 +538,9 @@ class TablePair:
 
     @cached_property
     def entity_columns(self) -> tuple[int, ...] | None:
-        """The columns of the best alignment.
+        """The columns of an alignment that matches as many rows as the best, with the highest entity F1.
 
-        Of alignments that match equally many rows, that with the highest entity F1. None if there is no alignment.
+        None if there is no alignment.
         """
         best = self.alignment
         if best is None or self._cannot_tie(best):

@@ -127,7 +127,7 @@ def _near_tokens(
         (code, near_code) for code, near_codes in near.items() for near_code in near_codes
     )
     near = {code: {code, *near.get(code, ())} for code in groups}
-    gold_parts, predicted_parts = ([_parts(row, groups) for row in side] for side in (gold, predicted))
+    gold_parts, predicted_parts = ([_alone_and_linked(row, groups) for row in side] for side in (gold, predicted))
     holders: defaultdict[int, set[Codes]] = defaultdict(set)
     for part in {part for _, linked in predicted_parts for part in linked}:
         for code in part:
@@ -151,7 +151,7 @@ def _near_tokens(
     return gold_tokens, gold_reach, predicted_tokens
 
 
-def _parts(row: Codes, groups: Mapping[int, int]) -> tuple[list[int], list[Codes]]:
+def _alone_and_linked(row: Codes, groups: Mapping[int, int]) -> tuple[list[int], list[Codes]]:
     """Return the codes of a row that equal only themselves, and a sorted tuple of the codes of each linked group."""
     parts: defaultdict[int, list[int]] = defaultdict(list)
     alone = []

@@ -79,11 +79,10 @@ NO_EFFECT = "; no effect on this data"  # at its end
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CausingEdit:
-    """One edit on the way from the predicted query or answer to gold.
+    """An edit on the way from the predicted query or answer to gold.
 
-    `clause` is the part of the query, the path in a JSON answer, or the dimension of a selection that the edit changes;
-    it is empty for a fault without a place. `change` shows the predicted part and the part that should be there: `30 →
-    40`.
+    `clause` is the changed part of a query, the path in a JSON answer, or the dimension of a selection. It is empty for
+    a fault without a place. `change` shows the predicted part and the part that should be there: `30 → 40`.
     """
 
     label: CauseLabel

@@ -154,9 +154,10 @@ def schema_of_columns(described: Iterable[Sequence[Any]]) -> Schema:
 def schema_of_entry(entry: Mapping[str, Any]) -> Schema:
     """Return the schema that one entry of Spider's tables.json describes.
 
-    The entry has `table_names_original`, `column_names_original` as pairs [number of the table, name] after the pair
-    [-1, "*"], `foreign_keys` as pairs of numbers of columns, and perhaps `column_types` and `primary_keys`, which are
-    numbers of columns or lists of numbers. Raise KeyError, IndexError, TypeError or ValueError for any other entry.
+    The entry has `table_names_original`, and `column_names_original` as pairs [number of the table, name] after the
+    pair [-1, "*"]. Its `foreign_keys` are pairs of numbers of columns. It may have `column_types`, and `primary_keys`,
+    which are numbers of columns or lists of numbers. Raise KeyError, IndexError, TypeError or ValueError for any other
+    entry.
     """
     names = [_name(name) for name in entry["table_names_original"]]
     columns = [(table, _name(name)) for table, name in entry["column_names_original"]]

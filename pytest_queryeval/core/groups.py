@@ -177,7 +177,7 @@ def _without_secrets(group: str, values: Sequence[str]) -> Sequence[str]:
 
 
 def as_marker(name: str) -> str:
-    """Return a name as a marker of pytest: other characters than letters, digits, `_` and `-` become `-`.
+    """Return a name as a marker of pytest: a `-` replaces any characters other than letters, digits, `_` and `-`.
 
     A name that pytest uses itself gets `-` in front. The result is empty if only `-` and `_` are left.
 

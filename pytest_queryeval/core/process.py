@@ -120,8 +120,8 @@ def is_interruption(error: BaseException, *, task: Task[Any] | None = None) -> b
     """Return whether an exception that user code raised must end the run or the call, and so be re-raised.
 
     Without a `task`, these are Ctrl-C, an expired time limit and `pytest.exit()`. With the `task` of an event loop in
-    which the code ran, these are its cancellation, `pytest.exit()`, and `GeneratorExit` if the coroutine is closed from
-    outside, such as by garbage collection in another task.
+    which the code ran, these are its cancellation and `pytest.exit()`. There, GeneratorExit is one if the coroutine is
+    closed from outside, such as by garbage collection in another task.
     """
     pytest = sys.modules.get("pytest")  # which commands do not need
     if pytest is not None and isinstance(error, pytest.exit.Exception):

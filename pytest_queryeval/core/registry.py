@@ -53,9 +53,9 @@ class Registration(NamedTuple):
 
     @classmethod
     def here(cls) -> Self:
-        """Return the module whose top-level code is running, found by walking up the call stack.
+        """Return the module whose top-level code is running; if there is none, the main program.
 
-        Else the main program.
+        The module is found by walking up the call stack.
         """
         frame = sys._getframe(1)
         while frame.f_code.co_name != "<module>" and frame.f_back is not None:
@@ -143,9 +143,9 @@ class Registry(Mapping[str, T]):
         return member
 
     def _admit(self, member: Any) -> T:
-        """Return the object to store for a registered or imported object, which subclasses may wrap.
+        """Return the object to store for a registered or imported object; here the object itself.
 
-        Here the object.
+        Subclasses may wrap it, for instance a plain function.
         """
         return cast("T", member)
 
@@ -157,7 +157,7 @@ class Registry(Mapping[str, T]):
     def hint(self, name: str) -> str:
         """Return the end of a message on an unknown name: the nearest name, or all names if they are few.
 
-        May be empty.
+        It is empty if no name is near and they are many.
         """
         hint = did_you_mean(name, self.names())
         return f"{hint}, or install the package that adds it" if hint.startswith(": choose from") else hint

@@ -72,7 +72,7 @@ def bounded_metadata(metadata: Mapping[str, Any], *, by: str) -> dict[str, Any]:
     plain_metadata = {}
     for name, value in metadata.items():
         place = f"{by}: metadata['{one_line(str(name), 40)}']"
-        plain_value = _read(value, place, lambda value: to_jsonable(plain_number(value), text=str))
+        plain_value = _read_content(value, place, lambda value: to_jsonable(plain_number(value), text=str))
         plain_metadata[truncate(str(name), CELL_CHARACTERS)] = plain_value
     return _bounded([plain_metadata], STEPS_CHARACTERS)[0]
 
@@ -103,7 +103,7 @@ def bounded_steps(steps: Sequence[Step], *, by: str, characters: int = STEPS_CHA
         remedy = "leave out those that nobody will read, such as messages"
         raise PredictorError(f"{by} took {len(steps):,} steps, and a prediction may have {MAX_STEPS:,}: {remedy}")
     contents = [
-        {name: _read(getattr(step, name), f"{by}: steps[{place}].{name}", _plain) for name in CONTENTS}
+        {name: _read_content(getattr(step, name), f"{by}: steps[{place}].{name}", _plain) for name in CONTENTS}
         for place, step in enumerate(steps)
     ]
     return tuple(
@@ -144,7 +144,7 @@ def count_steps(steps: Iterable[StepReport]) -> dict[str, int]:
     return {name: sum(map(is_counted, counted_steps)) for name, is_counted in STEP_MEASURES.items()}
 
 
-def _read(content: Any, place: str, reader: Callable[[Any], Any]) -> Any:
+def _read_content(content: Any, place: str, reader: Callable[[Any], Any]) -> Any:
     """Return `reader(content)`; raise `PredictorError` with the place if the reader raises any exception."""
     try:
         return reader(content)

@@ -112,7 +112,7 @@ def _character_error(text: str, file: File) -> CaseError:
 def _end_of_text(failure: _Failure) -> _Found:
     """Return the place and problem of a list or a mapping in brackets that is still open at the end of the text.
 
-    Else None.
+    None for any other failure.
     """
     rest = [failure.lines[failure.place.line][failure.place.column :], *failure.lines[failure.place.line + 1 :]]
     if "flow" not in failure.context or any(line.strip() for line in rest):
@@ -211,7 +211,7 @@ def _first_character(failure: _Failure) -> _Found:
 def _open_bracket(failure: _Failure) -> _Found:
     """Return the place and problem of a list or mapping in brackets that does not continue with a comma or end.
 
-    Else None.
+    None for any other failure.
     """
     (line, column), start = failure.place, failure.start
     opening = failure.lines[start.line][start.column : start.column + 1]
@@ -226,7 +226,7 @@ def _open_bracket(failure: _Failure) -> _Found:
 def _second_colon(failure: _Failure) -> _Found:
     """Return the place and problem of a `: ` within a plain value, or of a line above that lacks its colon.
 
-    Else None.
+    None for any other failure.
     """
     if "mapping values" not in failure.problem:
         return None

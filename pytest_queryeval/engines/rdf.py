@@ -312,7 +312,7 @@ def versions(settings: Settings) -> str:
 def graph_settings(settings: Settings) -> Mapping[str, Any]:
     """Return the settings that change answers.
 
-    Of `graphs`, only the names, because files are known by their content.
+    `graphs` contains only the names of graphs, because files are known by their content.
     """
     graph_names = {"graphs": list(settings["graphs"])} if settings.get("graphs") else {}
     return {**settings_among("engine", "default_graph", "prefixes")(settings), **graph_names}

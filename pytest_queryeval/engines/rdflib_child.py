@@ -167,7 +167,7 @@ def file_content(path: str, small_graph: str) -> dict[str, Any]:
 def rdflib_term(term: Any) -> Any:
     """Return a term of pyoxigraph as a term of rdflib.
 
-    A triple term becomes a `TripleIRI`, a base direction is lost.
+    A triple term becomes a `TripleIRI`, and the base direction of a text is lost.
     """
     match term:
         case pyoxigraph.NamedNode():

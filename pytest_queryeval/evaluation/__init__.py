@@ -130,7 +130,7 @@ def _unreviewed(case: Case, trials: Sequence[Trial], session: Session) -> Unrevi
         if any(gold.error is not None for gold in golds):
             return {"outcome": "error", "scores": {}}
         unreviewed_trials = [
-            _score(unreviewed_case, golds, trial.prediction, trial.predicted, session)
+            _scored_trial(unreviewed_case, golds, trial.prediction, trial.predicted, session)
             if case.answerable  # else nothing was executed
             else score_prediction(unreviewed_case, golds, trial.prediction, session)
             for trial in trials
@@ -244,10 +244,10 @@ def score_prediction(case: Case, golds: Sequence[Execution], prediction: Predict
 
     Raise `SourceError`, `PredictorError` and `QueryEvalError` as `evaluate_case` does.
     """
-    return _score(case, golds, prediction, _execute_prediction(prediction.content, case, session), session)
+    return _scored_trial(case, golds, prediction, _execute_prediction(prediction.content, case, session), session)
 
 
-def _score(
+def _scored_trial(
     case: Case, golds: Sequence[Execution], prediction: Prediction, predicted: Execution, session: Session
 ) -> Trial:
     """Return a prediction that was executed as a trial, scored against the gold with the best score.

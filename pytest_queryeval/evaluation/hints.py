@@ -291,7 +291,10 @@ def _with_nulls(table: Table) -> Table:
 
 
 def _mapped(table: Table, change: Callable[[Row], Row], columns: Sequence[str] | None = None) -> Table:
-    """Return the table with `change` applied to all rows, including those of ties."""
+    """Return the table with `change` applied to all rows, including those of ties.
+
+    `columns` are its new names, if given.
+    """
     ties = table.ties and tuple(replace(tie, rows=tuple(map(change, tie.rows))) for tie in table.ties)
     names = table.columns if columns is None else tuple(columns)
     return Table(columns=names, rows=[change(row) for row in table.rows], ties=ties, has_header=table.has_header)
@@ -488,13 +491,13 @@ def _scored_again(trial: Trial, case: Case, change: Change | None) -> Trial:
         trial = replace(
             trial, gold=replace(trial.gold, answer=gold), predicted=replace(trial.predicted, answer=predicted)
         )
-    scores = {name: _score(name, trial, case) for name in {**trial.scores, **case.settings.thresholds}}
+    scores = {name: _score_again(name, trial, case) for name in {**trial.scores, **case.settings.thresholds}}
     violations = threshold_violations(scores, case)
     passed = not violations and trial.predicted.error is None if case.settings.thresholds else None
     return replace(trial, scores=scores, violations=violations, passed=passed)
 
 
-def _score(name: str, trial: Trial, case: Case) -> float | None:
+def _score_again(name: str, trial: Trial, case: Case) -> float | None:
     """Return the score of a metric under the settings of `case`, without running a query.
 
     A metric that needs more than the answers and the policy keeps its earlier score.

@@ -206,9 +206,9 @@ def with_collections(table: Table, predicted: Table, guided: GuidedQuery) -> Tab
 
 
 def _key_of(number: int, group: Sequence[Collection], elements: Mapping[int, Sequence[Cell]]) -> object:
-    """Return a key of a group's elements by which rows that read them from the same group share their order.
+    """Return the key of a group in a row, equal for rows that have the same elements of that group.
 
-    Else None.
+    Such rows may read their elements from the same group, and then share their order. None if rows never do.
     """
     if not group[0].may_repeat:
         return None

@@ -340,7 +340,7 @@ class Progress:
     def counted(self) -> Iterator[None]:
         """Count the call that is made within the `with` statement, and its duration.
 
-        A `QueryEvalError` makes it failed.
+        The call counts as failed if it raises `QueryEvalError`.
         """
         start = time.monotonic()
         self.under_way += 1

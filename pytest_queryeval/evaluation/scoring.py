@@ -114,7 +114,7 @@ class Scoring:
         gold, predicted = self._inputs(name, metric)
         if metric.rewrite is not None:
             if predicted.error is not None and predicted.query and metric.rewrite_note is not None:
-                self._note(list(filter(None, [metric.rewrite_note(predicted.query)])))
+                self._add_notes(list(filter(None, [metric.rewrite_note(predicted.query)])))
             gold = self._run_again(gold, metric.rewrite[0], self._gold_case)
             predicted = self._run_again(predicted, metric.rewrite[1], self._case)
         if metric.input == "queries":
@@ -181,7 +181,7 @@ class Scoring:
         if not isinstance(gold, Table) or not isinstance(predicted, Table) or not gold.rows or not predicted.rows:
             return
         if table_pair(gold, predicted, self._case.settings.policy).is_unproven:
-            self._note([UNPROVEN])
+            self._add_notes([UNPROVEN])
 
     def _score_prediction(self, name: str, requested: RequestedMetric) -> float | None:
         """Return the score of a metric of predictions; without a prediction, the worst score, or None for resources."""
@@ -210,7 +210,7 @@ class Scoring:
         is_answered = self.predicted.error is None or metric.input == "queries"
         if metric.counts is not None and score is not None and is_answered:
             key, count = metric.counts
-            self._count({key: count(gold, predicted, **injected)})
+            self._add_counts({key: count(gold, predicted, **injected)})
         if score is None:
             return None
         number = _finite(name, score)
@@ -221,14 +221,14 @@ class Scoring:
     def _breaches(self) -> FindBreaches:
         case, session = self._case, self._session
         if case.settings.scope is not None:
-            self._note(unknown_scope_names(case.settings.scope, case, session))
+            self._add_notes(unknown_scope_names(case.settings.scope, case, session))
         return lambda predicted: scope_breaches(predicted, case, session)
 
     def _schema_of_predicted(self) -> Schema:
         try:
             return self._session.schema(self._case)
         except SourceError as error:  # it cannot list its tables
-            self._note([f"schema: {error}; columns are compared by their names alone"])
+            self._add_notes([f"schema: {error}; columns are compared by their names alone"])
             return Schema()
 
     def _time_queries(self, iterations: int) -> Sequence[tuple[float, float]] | None:
@@ -302,10 +302,10 @@ class Scoring:
             read_plan=lambda: KINDS[self._case.settings.kind].order_plan(query, answer, self._gold_case),
             run=self._table_of_gold,
         )
-        self._note(notes)
+        self._add_notes(notes)
         self.depends_on_tie = depends_on_tie(table, predicted, self._case.settings.policy)
         if self.depends_on_tie:
-            self._note([DEPENDS])
+            self._add_notes([DEPENDS])
         return gold if table is answer else replace(gold, answer=table)
 
     @cached_property
@@ -321,7 +321,7 @@ class Scoring:
         chosen = choose_towards(predicted, answer, settings.policy)
         if chosen is not None and execution_accuracy(chosen, predicted, policy=settings.policy) == 1.0:
             self.depends_on_tie = True
-            self._note([DEPENDS])
+            self._add_notes([DEPENDS])
             return chosen
         if settings.policy.choices == "first" or not has_columns_of(answer, predicted, settings.policy):
             return None
@@ -338,7 +338,7 @@ class Scoring:
             if execution_accuracy(table, predicted, policy=settings.policy) == 1.0:
                 self.depends_on_tie = True
                 self.details["choice"] = choices
-                self._note([DEPENDS_ON_CHOICE.format(choices=choices)])
+                self._add_notes([DEPENDS_ON_CHOICE.format(choices=choices)])
                 self.nearest_answer = None
                 return table
             if not settings.policy.gold_columns and is_nearer(table, nearest, predicted, guided.alignment):
@@ -367,7 +367,7 @@ class Scoring:
         """Add a note that none of the `number` other answers of gold that were tried is the predicted answer."""
         is_limited = number and not self._is_gold_local
         tried = "were tried" if number > 1 else "was tried, as on any server" if is_limited else "was tried"
-        self._note([NO_ANSWER.format(choices=choices, number=number or "none", tried=tried)])
+        self._add_notes([NO_ANSWER.format(choices=choices, number=number or "none", tried=tried)])
 
     @property
     def _is_gold_local(self) -> bool:
@@ -423,10 +423,12 @@ class Scoring:
             width, needed = len(predicted.columns), len(answer.columns)
             if width > 2 * needed:
                 ignoring = "row_matching_f1 and entity_set_f1 ignore extra columns"
-                self._note([f"columns: the predicted answer has {width:,}, the gold answer {needed:,}; {ignoring}"])
+                self._add_notes(
+                    [f"columns: the predicted answer has {width:,}, the gold answer {needed:,}; {ignoring}"]
+                )
         executions = {"gold": gold, "predicted": self.predicted}
         if notes := [f"{name}: {execution.note}" for name, execution in executions.items() if execution.note]:
-            self._note(notes)
+            self._add_notes(notes)
         if notes and any(execution.engine for execution in executions.values()):
             self.details["answered_by"] = {name: execution.engine for name, execution in executions.items()}
         if self.predicted.violations:
@@ -441,19 +443,19 @@ class Scoring:
             self.reasons[name] = "; ".join(notes)
         # Other notes on a failed prediction mean nothing.
         if score.value is None or self.predicted.error is None or name == IN_SCOPE:
-            self._note(notes)
+            self._add_notes(notes)
         self.details |= excluding(details, ("notes", "counts"))
         if "counts" in details:
-            self._count(details["counts"])
+            self._add_counts(details["counts"])
 
-    def _count(self, counts: Any) -> None:
+    def _add_counts(self, counts: Any) -> None:
         """Add the counts of a score to the details; anything but a mapping replaces them."""
         earlier_counts = self.details.get("counts")
         if isinstance(earlier_counts, Mapping) and isinstance(counts, Mapping):
             counts = {**earlier_counts, **counts}
         self.details["counts"] = counts
 
-    def _note(self, notes: Sequence[str]) -> None:
+    def _add_notes(self, notes: Sequence[str]) -> None:
         """Add sentences to the notes of the case, without duplicates."""
         if notes:
             self.details["notes"] = list(dict.fromkeys((*self.details.get("notes", ()), *notes)))

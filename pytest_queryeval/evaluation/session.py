@@ -312,8 +312,8 @@ class Session:
     def compare(self, queries: tuple[str, str], databases: Iterable[SmallDatabase], case: Case) -> Iterator[Comparison]:
         """Run two queries in small databases like the case's source, and yield the comparison in each database.
 
-        If the engine compares several databases at once, both queries run for the case's timeout in all of them
-        together, and the comparisons end with a query that is late or ends the process. Raise `SourceError` if such an
+        An engine that compares several databases at once runs both queries for the case's timeout in all of them
+        together. The comparisons then end with a query that is late or ends the process. Raise `SourceError` if such an
         engine cannot start.
         """
         source = case.settings.source

@@ -100,7 +100,7 @@ ROW_COUNTS = ("row", lambda gold, predicted, policy: row_counts(gold, predicted,
 def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return how many rows are right, whatever the names and the order of the columns.
 
-    Under the best alignment, 2 * |multiset intersection of rows| / (n + m) for n gold and m predicted rows; predicted
+    Under the best alignment, 2 * |multiset intersection of rows| / (n + m) for n gold and m predicted rows. Predicted
     columns that no gold column maps to are dropped first. Both without rows 1, one without rows 0, fewer predicted
     columns than gold columns 0. In [0, 1]. Source: BuildingQA's row matching F1.
 

@@ -22,11 +22,10 @@ def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> floa
     """Return how many cells are right, row by row in order, in any column.
 
     The i-th gold row is compared with the i-th predicted row. tp counts the multiset intersections of their cells, fp
-    the other predicted cells, fn the other gold cells, including those of rows without partner:
-    F1 = 2·tp / (2·tp + fp + fn), and 2·tp + fp + fn is the number of all cells. Both without rows 1, one without rows
-    0; no cells on either side 1. In [0, 1].
-    Source: the worked example in the document of the Denodo AI SDK Evaluator, whose code counts differently
-    (`soft_f1_denodo`). Here it is, with tp 4, fp 2, fn 2:
+    the other predicted cells, fn the other gold cells, including those of rows without partner. F1 = 2·tp / (2·tp + fp
+    + fn), and 2·tp + fp + fn is the number of all cells. Both without rows 1, one without rows 0; no cells on either
+    side 1. In [0, 1]. Source: the worked example in the document of the Denodo AI SDK Evaluator, whose code counts
+    differently (`soft_f1_denodo`). Here it is, with tp 4, fp 2, fn 2:
 
     >>> gold = Table(columns=("a", "b", "c"), rows=(("apple", "red", 35), ("pear", "green", 28)))
     >>> rows = (("apple", "red"), ("pear", "green"), ("plum", "blue"))
@@ -109,11 +108,11 @@ def subset_score(gold: Table, predicted: Table, *, policy: Policy = Policy()) ->
 def subset_score_denodo(gold: Table, predicted: Table) -> float:
     """Return the sum of |gold row ∩ predicted row| / w, over distinct rows paired by position, divided by n.
 
-    The first 100 rows of both count, with cells as the text that pandas 2 makes of them; w is the number of gold
-    columns, n that of gold rows with their duplicates. So gold against itself scores less than 1 if it holds a row
-    twice, or a row a value twice. Gold without rows or columns: 0. Kept as published (its "percent subset", there a
-    hundredfold), to be compared with workbooks; `subset_score` is the sound rule.
-    Source: Denodo AI SDK Evaluator, f1_eval.py.
+    The first 100 rows of both count, with cells as the text that pandas 2 makes of them. w is the number of gold
+    columns, n that of gold rows with their duplicates. So gold against itself scores less than 1 if it has a row twice,
+    or a row has a value twice. Gold without rows or columns: 0. Kept as published (its "percent subset", there a
+    hundredfold), to be compared with workbooks; `subset_score` is the sound rule. Source: Denodo AI SDK Evaluator,
+    f1_eval.py.
 
     >>> gold = Table(columns=("a", "b", "c"), rows=(("apple", "red", 35), ("pear", "green", 28)))
     >>> rows = (("apple", "red"), ("pear", "green"), ("plum", "blue"))

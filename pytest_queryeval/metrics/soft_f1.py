@@ -97,11 +97,11 @@ def _f1_of_counts(rows: tuple[int, int], columns: tuple[int, int], shared_cells:
 def soft_f1_bird(gold: Table, predicted: Table) -> float:
     """Return the soft F1 of the i-th distinct gold row against the i-th distinct predicted row, by Python equality.
 
-    With w gold columns, a pair adds to tp the share (of w) of predicted cells that gold's row holds, to fp that of
-    predicted cells which it does not hold, to fn that of gold cells which predicted's row does not hold; a row without
-    partner adds 1 to fp or fn. F1 of the sums; two empty answers are equal. Kept as published, to be compared with
-    papers: the same rows in another order may score 0. `soft_f1` is the sound rule.
-    Source: bird-bench/mini_dev, evaluation_f1.py (since June 2025).
+    With w gold columns, a pair adds to tp the share (of w) of predicted cells that gold's row has. It adds to fp the
+    share of predicted cells that gold's row lacks, and to fn the share of gold cells that predicted's row lacks. A row
+    without partner adds 1 to fp or fn. The score is the F1 of the sums; two empty answers are equal. Kept as published,
+    to be compared with papers: the same rows in another order may score 0. `soft_f1` is the sound rule. Source:
+    bird-bench/mini_dev, evaluation_f1.py (since June 2025).
 
     >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, "b")))
     >>> soft_f1_bird(gold, Table(columns=("v", "w"), rows=(("a", 1), ("b", 0))))

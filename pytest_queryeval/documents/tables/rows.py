@@ -61,7 +61,7 @@ class TableFile(File):
     def location(self, line: int = 0, column: int = 0) -> Location:
         """Return the place of the sheet, of a row or of a cell, in words of spreadsheets.
 
-        With `number_lines`, of a line.
+        If `number_lines` is true, it is the place of a line.
         """
         if self.number_lines:
             return Location(self.shown, line)
