@@ -3,7 +3,9 @@
 `--hypothesis-profile=thorough` tries many examples; `make test-slow` does.
 """
 
+import functools
 import gc
+import gettext
 import signal
 import sys
 
@@ -134,6 +136,14 @@ def distributions_read_once():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def translations_searched_once():
+    """Let argparse, which asks for each of its words when a command starts, search the disk once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gettext, "find", functools.cache(gettext.find))
+        yield
+
+
 @pytest.fixture(scope="session")
 def installed_modules():
     return InstalledModules()
@@ -203,6 +213,23 @@ def working_folder(tmp_path, monkeypatch):
 def hosts():
     with Hosts() as pool:
         yield pool
+
+
+class KeptHosts(Hosts):
+    """Hosts that a session does not close."""
+
+    def close(self):
+        pass
+
+
+@pytest.fixture(scope="module")
+def kept_hosts():
+    """Let all evaluations of a module share their child processes, as the cases of one run do."""
+    hosts = KeptHosts()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pytest_queryeval.evaluation.session.Hosts", lambda: hosts)
+        yield
+    Hosts.close(hosts)
 
 
 @pytest.fixture

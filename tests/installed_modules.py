@@ -1,7 +1,7 @@
 """What runs of pytest in the process of the tests share with it.
 
 `sys.modules` may not lose compiled packages, of which some, such as torch, can be imported only once. And what all
-installed packages declare is read once, which each run would do three times.
+installed packages declare is read once, which each run would do three times, as are the versions of single packages.
 """
 
 import functools
@@ -40,8 +40,8 @@ class Distribution:
 
 
 def remember_distributions(patch: pytest.MonkeyPatch) -> None:
-    """Let `importlib.metadata` search each `sys.path` once."""
-    search = importlib.metadata.distributions
+    """Let `importlib.metadata` search each `sys.path` once for all packages, and once for each package by name."""
+    search, search_one = importlib.metadata.distributions, importlib.metadata.distribution
 
     @functools.lru_cache(maxsize=2)
     def distributions_in(_path: tuple[str, ...]) -> list[Distribution]:
@@ -50,7 +50,12 @@ def remember_distributions(patch: pytest.MonkeyPatch) -> None:
     def distributions(**context: object) -> Iterable[object]:
         return search(**context) if context else distributions_in(tuple(sys.path))
 
+    @functools.cache
+    def distribution_in(_path: tuple[str, ...], name: str) -> Distribution:
+        return Distribution(search_one(name))
+
     patch.setattr(importlib.metadata, "distributions", distributions)
+    patch.setattr(importlib.metadata, "distribution", lambda name: distribution_in(tuple(sys.path), name))
 
 
 class InstalledModules:

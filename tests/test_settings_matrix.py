@@ -33,7 +33,7 @@ FEATURES = (
     "challenge",
     "sparql_endpoint",
 )
-pytestmark = [pytest.mark.feature(*FEATURES), pytest.mark.long]
+pytestmark = [pytest.mark.feature(*FEATURES), pytest.mark.long, pytest.mark.usefixtures("kept_hosts")]
 
 PREFIX = "PREFIX : <http://e/> "
 DIGITS = " ".join(f"VALUES ?{name} {{ 0 1 2 3 4 5 6 7 8 9 }}" for name in "abcdefghijkl")
