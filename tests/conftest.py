@@ -222,12 +222,16 @@ class KeptHosts(Hosts):
         pass
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", autouse=True)
 def kept_hosts():
-    """Let all evaluations of a module share their child processes, as the cases of one run do."""
+    """Let all evaluations of a module share their child processes, as the cases of one run do.
+
+    A module whose tests are about the processes of a session has a fixture of this name, which does nothing.
+    """
     hosts = KeptHosts()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pytest_queryeval.evaluation.session.Hosts", lambda: hosts)
+        for module in ("evaluation.session", "testing"):
+            patch.setattr(f"pytest_queryeval.{module}.Hosts", lambda: hosts)
         yield
     Hosts.close(hosts)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -26,24 +27,7 @@ NUMBERS = (
     *map(Decimal, ("0.6666665", "0.666667", "2.9999999999999999", "10.50", "10.51", "1000001.00", "NaN", "1E+30")),
 )
 TEXTS = (
-    "",
-    "a",
-    "A",
-    " a",
-    "a  b",
-    "a b",
-    "None",
-    "NaN",
-    "1",
-    "1.0",
-    "1.10",
-    "-1",
-    "1e6",
-    "1e3",
-    "007",
-    "é",
-    "ß",
-    "ss",
+    *("", "a", "A", " a", "a  b", "a b", "None", "NaN", "1", "1.0", "1.10", "-1", "1e6", "1e3", "007", "é", "ß", "ss"),
 )
 MOMENTS = (
     *(date(2024, 1, 1), datetime(2024, 1, 1), datetime(2024, 1, 1, 10, 30), time(10, 30), time(10, 30, 0, 500_000)),
@@ -70,6 +54,27 @@ LITERALS = (
 CELLS: tuple[Cell, ...] = (*NUMBERS, *TEXTS, *MOMENTS, *OTHERS, *NESTED, *LITERALS)
 
 
+class Look(NamedTuple):
+    """What two cells that are nearly equal, or look alike, have in common."""
+
+    cell: Cell
+    exact: Hashable
+    number: float | None
+    start: str
+
+    @classmethod
+    def of(cls, cell: Cell) -> Look:
+        exact = exactly(cell)
+        number = float(exact) if isinstance(exact, Fraction) else None
+        return cls(cell, exact, number, str(cell)[:10].lower())
+
+    def is_near(self, other: Look) -> bool:
+        if self.number is not None and other.number is not None:
+            return math.isclose(self.number, other.number, rel_tol=1e-5, abs_tol=1e-6)
+        alike = self.exact == other.exact or self.start == other.start
+        return alike or (self.cell is None and other.cell in ("", "None"))
+
+
 class Pool:
     """Cells, and for each of them those that equal it under a policy, and those that almost do."""
 
@@ -80,18 +85,11 @@ class Pool:
             for j in range(i):
                 if cells_equal(x, self.values[j], policy):
                     self.equal |= {(i, j), (j, i)}
+        looks = [Look.of(value) for value in self.values]
         self.near = [
-            [j for j, y in enumerate(self.values) if self.is_near(i, j, x, y)] for i, x in enumerate(self.values)
+            [j for j, other in enumerate(looks) if (i, j) in self.equal or look.is_near(other)]
+            for i, look in enumerate(looks)
         ]
-
-    def is_near(self, i: int, j: int, x: Cell, y: Cell) -> bool:
-        """Return whether two cells are equal, nearly so, or look alike."""
-        left, right = exactly(x), exactly(y)
-        if (i, j) in self.equal or left == right:
-            return True
-        if isinstance(left, Fraction) and isinstance(right, Fraction):
-            return abs(left - right) <= Fraction(1, 10**5) * max(abs(left), abs(right), Fraction(1, 10))
-        return str(x)[:10].lower() == str(y)[:10].lower() or (x is None and y in ("", "None"))
 
     def palette(self, chance: random.Random, *, chains: bool) -> list[int]:
         """Choose some cells; without `chains` equality among them is transitive."""

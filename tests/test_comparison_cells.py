@@ -167,12 +167,8 @@ SAME_NESTED = [
 ]
 SAME_TERM = [
     [
-        typed("1.0", "decimal"),
-        typed("1", "integer"),
-        typed("01", "int"),
-        typed("+1", "long"),
-        typed("1.", "decimal"),
-        1,
+        *(typed("1.0", "decimal"), typed("1", "integer"), typed("01", "int"), typed("+1", "long")),
+        *(typed("1.", "decimal"), 1),
     ],
     [typed("1.1", "decimal"), Literal("1.1"), Decimal("1.10")],
     [Literal("1.2")],

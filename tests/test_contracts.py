@@ -27,20 +27,8 @@ from pytest_queryeval.suites import load_suite
 
 # Members of all features are looked at.
 pytestmark = pytest.mark.feature(
-    "ci",
-    "command_predictor",
-    "database_servers",
-    "dbt",
-    "duckdb",
-    "embeddings",
-    "excel",
-    "http_engine",
-    "http_predictor",
-    "json",
-    "page",
-    "scale",
-    "sdmx",
-    "sparql_endpoint",
+    *("ci", "command_predictor", "database_servers", "dbt", "duckdb", "embeddings", "excel", "http_engine"),
+    *("http_predictor", "json", "page", "scale", "sdmx", "sparql_endpoint"),
 )
 
 SQL = {"kind": "sql", "source": {"sqlite": {"script": "data.sql"}}, "gold": "SELECT a, b FROM t"}

@@ -26,18 +26,8 @@ from pytest_queryeval.suites import KEYS
 
 # Members of all features are looked at.
 pytestmark = pytest.mark.feature(
-    "abstention",
-    "command_predictor",
-    "database_servers",
-    "dbt",
-    "duckdb",
-    "embeddings",
-    "http_engine",
-    "http_predictor",
-    "json",
-    "scale",
-    "sdmx",
-    "sparql_endpoint",
+    *("abstention", "command_predictor", "database_servers", "dbt", "duckdb", "embeddings", "http_engine"),
+    *("http_predictor", "json", "scale", "sdmx", "sparql_endpoint"),
 )
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -64,19 +64,8 @@ def candidates(block):
 
 
 @pytest.mark.feature(
-    *(
-        "abstention",
-        "command_predictor",
-        "database_servers",
-        "dbt",
-        "duckdb",
-        "history",
-        "http_engine",
-        "http_predictor",
-        "json",
-        "report_files",
-    ),
-    *("scale", "sdmx", "sparql_endpoint"),
+    *("abstention", "command_predictor", "database_servers", "dbt", "duckdb", "history", "http_engine"),
+    *("http_predictor", "json", "report_files", "scale", "sdmx", "sparql_endpoint"),
 )
 @pytest.mark.parametrize("block", settings_blocks())
 def test_settings_have_the_keys_and_values_that_suites_have(block, tmp_path):

@@ -80,7 +80,8 @@ def run(tmp_path_factory):
     assert installed.returncode == 0, installed.stderr
     paths = os.pathsep.join(filter(None, (str(packages), os.environ.get("PYTHONPATH"))))
     environment = {name: value for name, value in os.environ.items() if name not in ("CI", "BUILD_NUMBER")}
-    environment |= {"PYTHONPATH": paths, "COLUMNS": "80", "PYTEST_ADDOPTS": "-p no:cacheprovider"}
+    environment |= {"PYTHONPATH": paths, "COLUMNS": "80"}
+    environment["PYTEST_ADDOPTS"] = f"{os.environ['PYTEST_ADDOPTS']} -p no:cacheprovider"
 
     def run(*arguments, cwd=ROOT):
         command = [sys.executable, "-m", *arguments]

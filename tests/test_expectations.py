@@ -138,7 +138,7 @@ def expected_answers(draw):
 
 
 @pytest.mark.long
-@settings(max_examples=1_000)
+@settings(max_examples=10 * settings().max_examples)
 @given(expected_answers())
 def test_expectations_hold_as_the_oracle_says(expected):
     answer, stated, policy = expected

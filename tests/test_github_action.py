@@ -60,7 +60,8 @@ def environment(programs):
     """The variables of this machine, without those of a service or of the environment that runs this test."""
     prefixes = ("GITHUB_", "CI", "PYTEST_", "VIRTUAL_ENV", "PYTHONPATH", "GIT_", "PRE_COMMIT")
     variables = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
-    return variables | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    without_plugins = {"PYTEST_ADDOPTS": os.environ["PYTEST_ADDOPTS"]}  # of the tests, which take long to import
+    return variables | without_plugins | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
 
 
 def run_step(name, project, programs=None, **inputs):
@@ -292,12 +293,8 @@ def test_the_hook_is_one_by_pre_commit():
 def test_the_configuration_on_the_page_names_the_hook(tmp_path):
     (tmp_path / ".pre-commit-config.yaml").write_text(HOOK_CONFIGURATION, encoding="utf-8")
 
-    assert (
-        run_program(
-            sys.executable, "-m", "pre_commit", "validate-config", tmp_path / ".pre-commit-config.yaml"
-        ).returncode
-        == 0
-    )
+    validate = ("-m", "pre_commit", "validate-config", tmp_path / ".pre-commit-config.yaml")
+    assert run_program(sys.executable, *validate).returncode == 0
     (repository,) = yaml.safe_load(HOOK_CONFIGURATION)["repos"]
     assert [hook["id"] for hook in repository["hooks"]] == [HOOK["id"]]
 

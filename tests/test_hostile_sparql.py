@@ -46,6 +46,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def kept_hosts():
+    """Keep no process: the processes of a source end with it."""
+
+
+@pytest.fixture(scope="module")
 def oxigraph(folder):
     before = child_processes()
     with open_engine(source_of("rdf", folder, files="chain.ttl")) as engine:

@@ -100,12 +100,8 @@ NO_QUERIES = [
     *("name", "##[error]x"),
 ]
 COMMENTED = [
-    f"{GOLD};\n-- by flag",
-    f"{GOLD}; /* done; */",
-    f"{GOLD};;; -- done",
-    f"{GOLD};/* ; */;-- done\n;",
-    f"/* first */;{GOLD};",
-    f"-- first\n{GOLD}",
+    *(f"{GOLD};\n-- by flag", f"{GOLD}; /* done; */", f"{GOLD};;; -- done", f"{GOLD};/* ; */;-- done\n;"),
+    *(f"/* first */;{GOLD};", f"-- first\n{GOLD}"),
 ]
 DIALECTS = ["sqlite", "bigquery", "clickhouse"]
 

@@ -93,12 +93,11 @@ def test_functions_of_the_database_are_outside(folder):
 
 def test_what_cannot_be_resolved_is_an_error_if_it_ran(folder):
     suite = SUITE.replace("tables: [orders]", "tables: [main.*, orders]").replace("orders: [id, price]", "s.t: [a]")
-    path = folder / "a.duckdb"
-    with duckdb.connect(str(path)) as database:
-        database.execute("CREATE SCHEMA IF NOT EXISTS s; CREATE OR REPLACE TABLE s.t (a INTEGER, b INTEGER)")
+    with duckdb.connect(str(folder / "schemas.duckdb")) as database:
+        database.execute("CREATE SCHEMA s; CREATE TABLE s.t (a INTEGER, b INTEGER)")
 
     suite = suite.replace("main.*", '"s.*"')
-    (_, _, case), *_ = scored(folder, "source: {duckdb: a.duckdb}" + suite, ["SELECT * FROM s.t"])
+    (_, _, case), *_ = scored(folder, "source: {duckdb: schemas.duckdb}" + suite, ["SELECT * FROM s.t"])
 
     assert case["outcome"] == "error"
     assert "whether the predicted query is in scope is not known: the columns of s.t are not known" in case["message"]

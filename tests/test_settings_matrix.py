@@ -22,18 +22,9 @@ from pytest_queryeval.languages import KINDS
 from pytest_queryeval.metrics import METRICS
 
 FEATURES = (
-    "check",
-    "evaluate",
-    "json",
-    "sdmx",
-    "writes",
-    "review",
-    "duckdb",
-    "embeddings",
-    "challenge",
-    "sparql_endpoint",
+    *("check", "evaluate", "json", "sdmx", "writes", "review", "duckdb", "embeddings", "challenge", "sparql_endpoint"),
 )
-pytestmark = [pytest.mark.feature(*FEATURES), pytest.mark.long, pytest.mark.usefixtures("kept_hosts")]
+pytestmark = [pytest.mark.feature(*FEATURES), pytest.mark.long]
 
 PREFIX = "PREFIX : <http://e/> "
 DIGITS = " ".join(f"VALUES ?{name} {{ 0 1 2 3 4 5 6 7 8 9 }}" for name in "abcdefghijkl")

@@ -29,7 +29,7 @@ import suite_tables
 
 from pytest_queryeval.cli import main
 
-pytestmark = [pytest.mark.feature("check", "evaluate"), pytest.mark.usefixtures("kept_hosts")]
+pytestmark = pytest.mark.feature("check", "evaluate")
 PASSED = "1 passed"
 
 
