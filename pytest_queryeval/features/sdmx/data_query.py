@@ -28,12 +28,12 @@ from pytest_queryeval.features.sdmx.structure import (
 )
 from pytest_queryeval.text.formatting import one_line
 
-Codes: TypeAlias = tuple[str, ...] | None  # None for all codes, explicitly or not
+SelectedCodes: TypeAlias = tuple[str, ...] | None  # None for all codes, explicitly or not
 MAX_SHOWN = 60  # characters
 MAX_NAMES = 30
 
 
-def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_sdmx_3: bool) -> tuple[Codes, ...]:
+def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_sdmx_3: bool) -> tuple[SelectedCodes, ...]:
     """Return the codes of each dimension that a key selects, None for all; raise `ValueError` if it does not fit.
 
     Dots separate dimensions, and `+` separates codes of a dimension; an empty part, or `*`, means all codes. A key of
@@ -62,13 +62,15 @@ def key_codes(key: str, dataset: str, dimensions: Sequence[str], *, is_sdmx_3: b
     )
 
 
-def _codes_of_parts(key: str, dataset: str, dimensions: Sequence[str], *, may_be_short: bool) -> tuple[Codes, ...]:
+def _codes_of_parts(
+    key: str, dataset: str, dimensions: Sequence[str], *, may_be_short: bool
+) -> tuple[SelectedCodes, ...]:
     number = key.count(".") + 1
     if number > len(dimensions) or (number < len(dimensions) and not may_be_short):
         names = ", ".join([*dimensions[:MAX_NAMES], *(["…"] if len(dimensions) > MAX_NAMES else [])])
         parts = f"{number:,} part{'s' * (number != 1)}"
         raise ValueError(f"the key has {parts} for the {len(dimensions):,} dimensions of {dataset}: {names}")
-    part_codes: list[Codes] = []
+    part_codes: list[SelectedCodes] = []
     for part in key.split("."):
         codes = tuple(dict.fromkeys(part.split("+"))) if part else ("*",)
         if "" in codes:
@@ -257,7 +259,7 @@ def _find_dataset(resource: _Resource, structure: Structure) -> DatasetStructure
     return dataset
 
 
-def _filters(parameters: str) -> Iterator[tuple[str, Codes]]:
+def _filters(parameters: str) -> Iterator[tuple[str, SelectedCodes]]:
     """Yield the dimensions in parameters `c[DIMENSION]` with their codes, None for all codes; skip other parameters.
 
     Raise `ValueError` for a repeated dimension, a missing code, and operators other than `eq`.

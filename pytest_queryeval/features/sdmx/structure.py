@@ -305,11 +305,9 @@ def read_json_message(data: bytes) -> Message:
     for key, items in _SCHEMES.items():
         for scheme in _definitions(content, key):
             if not scheme.get("codelistExtensions"):  # else some of its codes are in other lists
-                codelists[_reference(scheme)] = {
-                    _required_text(item, "id"): _item_name(item) for item in _all_items(scheme, items)
-                }
+                codelists[_reference(scheme)] = {_id(item): _item_name(item) for item in _all_items(scheme, items)}
     concepts = {
-        ConceptReference(_reference(scheme), _required_text(item, "id")): _codelist(item.get("coreRepresentation"))
+        ConceptReference(_reference(scheme), _id(item)): _codelist(item.get("coreRepresentation"))
         for scheme in _definitions(content, "conceptSchemes")
         for item in _all_items(scheme, "concepts")
     }
@@ -333,7 +331,7 @@ def _components(structure: Object) -> Sequence[Component]:
         concept = _read_urn(dimension.get("conceptIdentity"))
         representation = dimension.get("localRepresentation")
         component = Component(
-            id=_required_text(dimension, "id") if "id" in dimension or concept is None else concept[1],
+            id=_id(dimension) if "id" in dimension or concept is None else concept[1],
             concept=None if concept is None else ConceptReference(*concept),
             codelist=_codelist(representation),
             has_representation=bool(representation),
@@ -354,7 +352,7 @@ def _read_urn(text: Any) -> tuple[Reference, str] | None:
 
 def _reference(artefact: Object) -> Reference:
     agency = artefact.get("agencyID") or artefact.get("agencyId") or ""
-    return Reference(str(agency), _required_text(artefact, "id"), str(artefact.get("version") or ""))
+    return Reference(str(agency), _id(artefact), str(artefact.get("version") or ""))
 
 
 def _item_name(item: Object) -> str:
@@ -391,8 +389,8 @@ def _object(parent: Object, key: str) -> Object:
     return member
 
 
-def _required_text(parent: Object, key: str) -> str:
-    text = parent.get(key)
-    if not isinstance(text, str):
-        raise ValueError(f"an artefact or an item in it has no '{key}'")
-    return text
+def _id(artefact: Object) -> str:
+    id_ = artefact.get("id")
+    if not isinstance(id_, str):
+        raise ValueError("an artefact or an item in it has no 'id'")
+    return id_

@@ -95,7 +95,7 @@ def measure_strength(case: Case, session: Session, variants_of: VariantsOf | Non
         if timeouts == MAX_TIMEOUTS:
             break
         execution = session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
-        timeouts += execution.error is not None and execution.error.kind == "timeout"
+        timeouts += timed_out(execution)
         if not is_right(execution, golds, case, session):
             killed.append(mutant)
         elif mutant.equivalent or mutant.proof():
@@ -111,6 +111,11 @@ def measure_strength(case: Case, session: Session, variants_of: VariantsOf | Non
         equivalent=tuple(equivalent),
         unreadable=kind.read_problem(query, case.settings.dialect),
     )
+
+
+def timed_out(execution: Execution) -> bool:
+    """Return whether an execution ended with a timeout."""
+    return execution.error is not None and execution.error.kind == "timeout"
 
 
 def _passes(mutant: Mutant, case: Case, session: Session) -> bool:

@@ -26,13 +26,19 @@ from pytest_queryeval.core.errors import QueryEvalError, SourceError
 from pytest_queryeval.core.files import write_atomically
 from pytest_queryeval.core.json_value import JsonValue
 from pytest_queryeval.core.mappings import grouped
-from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer, Source
+from pytest_queryeval.core.model import Case, QueryOrAnswer, Source
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import ENGINES
 from pytest_queryeval.engines.settings import VARIANTS
 from pytest_queryeval.evaluation.session import Session
 from pytest_queryeval.features.strength import Joinable, Mutant, SmallDatabases
-from pytest_queryeval.features.strength.case_strength import MAX_TIMEOUTS, CaseStrength, is_right, measure_cases
+from pytest_queryeval.features.strength.case_strength import (
+    MAX_TIMEOUTS,
+    CaseStrength,
+    is_right,
+    measure_cases,
+    timed_out,
+)
 from pytest_queryeval.features.strength.counterexample import case_on, small_databases
 from pytest_queryeval.runs.option_table import whole_number
 from pytest_queryeval.text.formatting import one_line, pluralize
@@ -246,10 +252,6 @@ def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed:
         raise SourceError(f"no small database with these tables can be built: {search.refusals[0]}")
 
 
-def _timed_out(execution: Execution) -> bool:
-    return execution.error is not None and execution.error.kind == "timeout"
-
-
 @dataclass(slots=True)
 class _Search:
     """Searches for states of small databases on which mutants of golds have other answers than gold."""
@@ -343,13 +345,13 @@ class _Search:
                 self.refusals.append(str(error))
                 return set()
             self.is_buildable = True
-            self.timeouts[at] += sum(map(_timed_out, golds))
+            self.timeouts[at] += sum(map(timed_out, golds))
             if any(gold.error is not None for gold in golds):
                 return set()
             for mutant in case_mutants if self.timeouts[at] < MAX_TIMEOUTS else ():
                 execution = self.session.execute(QueryOrAnswer(query=mutant.query), case, is_derived=True)
-                self.timeouts[at] += _timed_out(execution)
-                if not _timed_out(execution) and not is_right(execution, golds, case, self.session):
+                self.timeouts[at] += timed_out(execution)
+                if not timed_out(execution) and not is_right(execution, golds, case, self.session):
                     killed.add((at, mutant))
                 elif all_of:
                     return set()

@@ -21,7 +21,7 @@ from pytest_queryeval.documents.strict_json import StrictJson
 from pytest_queryeval.languages import KINDS
 from pytest_queryeval.text.formatting import one_line
 
-Record: TypeAlias = Mapping[str, JsonValue]
+RecordFields: TypeAlias = Mapping[str, JsonValue]
 MAX_DEPTH = 3  # of a nested field that is guessed
 MAX_FIELDS = 300
 MAX_JSON_TEXT = 200_000  # characters of a cell that is read as JSON
@@ -113,7 +113,7 @@ def fixed_fields(kind: str, **names: str) -> Fields:
     return Fields(by_key, kind, refused=frozenset(NAMES))
 
 
-def value_at(record: Record, name: str) -> JsonValue:
+def value_at(record: RecordFields, name: str) -> JsonValue:
     """Return the value of a field by its name, which may be dotted; `NOTHING` if the record lacks the field.
 
     Parts of the name are keys of objects or indices of lists. A text on the way that looks like JSON is read as JSON.
@@ -174,7 +174,7 @@ def messages_of(value: JsonValue) -> list[tuple[str, str]] | None:
     return messages
 
 
-def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str | None = None) -> Fields:
+def guess_fields(sample: Sequence[RecordFields], stated: Mapping[str, str], kind: str | None = None) -> Fields:
     """Return the fields of keys, by what `--map` states and by the names of fields in some records.
 
     `kind` is the kind of the cases; without it, the right answers say whether it is sql or sparql. Raise
@@ -205,7 +205,7 @@ def guess_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str 
     )
 
 
-def find_fields(sample: Sequence[Record], stated: Mapping[str, str], kind: str | None = None) -> Fields:
+def find_fields(sample: Sequence[RecordFields], stated: Mapping[str, str], kind: str | None = None) -> Fields:
     """Return the fields of keys as `guess_fields` does, then find missing keys by the values of fields.
 
     A field with queries becomes `gold`, and a field with questions `question`, if it is the only one. Right answers
@@ -249,7 +249,7 @@ def has_named(key: str, names: Sequence[str]) -> bool:
     return any(_plain_name(name) in known for name in names)
 
 
-def _values_by_field(sample: Sequence[Record]) -> dict[str, list[JsonValue]]:
+def _values_by_field(sample: Sequence[RecordFields]) -> dict[str, list[JsonValue]]:
     """Return the values of the fields of some records; nested fields have dotted names."""
     values: dict[str, list[JsonValue]] = {}
     for record in sample:
@@ -259,7 +259,7 @@ def _values_by_field(sample: Sequence[Record]) -> dict[str, list[JsonValue]]:
     return values
 
 
-def _leaves(record: Record, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, JsonValue]]:
+def _leaves(record: RecordFields, prefix: str = "", depth: int = 1) -> Iterator[tuple[str, JsonValue]]:
     for key, value in record.items():
         name = f"{prefix}{key}"
         if isinstance(value, str) and value[:1] == "{" and len(value) <= MAX_JSON_TEXT:
