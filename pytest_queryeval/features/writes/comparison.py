@@ -84,9 +84,10 @@ class Comparison:
         return equal_tables(*self._tables, self._state_policy) and self._returns_the_same
 
     def difference(self, limit: int) -> DifferenceReport[Row]:
-        """Return how the states differ, else how the returned rows differ, with at most `limit` rows of a kind.
+        """Return how the states differ; if they are equal, how the returned rows differ.
 
-        Rows that only one state has are paired by key, else by likeness; pairs are summarized by column.
+        The report has at most `limit` rows of a kind. Rows that only one state has are paired by key, else by likeness,
+        and pairs are summarized by column. Differing returned rows are added to the summary.
         """
         gold_rows, predicted_rows = self._sides
         unpaired = self._pair.unpaired(tuple(range(1 + len(self._names))))
@@ -311,7 +312,10 @@ class Comparison:
 
     @cached_property
     def _returned(self) -> tuple[Table | None, Table | None]:
-        """What gold and predicted return, with nodes for generated keys; None for statements without a result."""
+        """What gold and predicted return, with nodes for generated keys; of gold, only its `gold_columns`.
+
+        A side is None if its statements return no rows.
+        """
         gold, predicted = (self._with_nodes(state) for state in (self._gold, self._predicted))
         return gold and project(gold, self._policy.gold_columns), predicted
 

@@ -254,7 +254,10 @@ class _Normalizer:
 
 
 def _exposes_key_representation(key: Term, term: Term) -> bool:
-    """Return whether an expression contains a GROUP BY key whose equal values may look different (1 and 1.0)."""
+    """Return whether a GROUP BY key, whose equal values may look different (1 and 1.0), is a part of an expression.
+
+    The key itself as expression does not count.
+    """
     if term == key or have_one_family(key, key):
         return False
     return name_of(key) in bare_columns(term, ()) if key[0] == "column" else key in nodes(term)

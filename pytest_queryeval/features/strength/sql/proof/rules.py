@@ -45,7 +45,9 @@ _REVERSED = {"lt": "lte", "lte": "lt"}
 
 
 def negation(block: Block, tables: Tables) -> Block | None:
-    """Move NOT inwards: over comparisons, NOT, AND and OR (De Morgan).
+    """Return a SELECT with NOT moved inwards, over comparisons, NOT, AND and OR (De Morgan).
+
+    None if nothing changes.
 
     Condition: none; in three-valued logic, the expression before and after is NULL for the same rows [1].
     """
@@ -68,7 +70,9 @@ def negation(block: Block, tables: Tables) -> Block | None:
 
 
 def not_null_tests(block: Block, tables: Tables) -> Block | None:
-    """Leave out a test that a column is not NULL; write such a test for `x = x`.
+    """Return a SELECT without a test that a column is not NULL, or with such a test for `x = x`.
+
+    None if there is none.
 
     Condition for leaving it out: the column is declared NOT NULL and belongs to an inner join, or another condition is
     not true if the column is NULL [1].
@@ -85,7 +89,7 @@ def not_null_tests(block: Block, tables: Tables) -> Block | None:
 
 
 def counts(block: Block, tables: Tables) -> Block | None:
-    """Write `count(*)` for `count(x)` and `count(DISTINCT x)`.
+    """Return a SELECT with `count(*)` for `count(x)` and `count(DISTINCT x)`; None if nothing changes.
 
     Condition: x is a constant or a column that is never NULL; with DISTINCT, no two rows of FROM have the same x [3].
     """
@@ -106,7 +110,7 @@ def counts(block: Block, tables: Tables) -> Block | None:
 
 
 def grouping_as_distinct(block: Block, tables: Tables) -> Block | None:
-    """Write DISTINCT for GROUP BY without aggregates.
+    """Return a SELECT with DISTINCT for GROUP BY without aggregates; None if the condition does not hold.
 
     Condition: there are no aggregates and no HAVING, and the selected expressions are exactly the keys [1].
     """
@@ -116,7 +120,7 @@ def grouping_as_distinct(block: Block, tables: Tables) -> Block | None:
 
 
 def unique_rows(block: Block, tables: Tables) -> Block | None:
-    """Add DISTINCT to a SELECT without aggregates, and leave it out of a SELECT with aggregates or GROUP BY.
+    """Return a SELECT with DISTINCT, or without it if there are aggregates or GROUP BY; None if nothing changes.
 
     Condition: no two rows of the answer are equal, by a key of each table or by the keys of GROUP BY [3].
     """
@@ -127,7 +131,7 @@ def unique_rows(block: Block, tables: Tables) -> Block | None:
 
 
 def sort_keys(block: Block, tables: Tables) -> Block | None:
-    """Leave out a sort key, or all if there is at most one row.
+    """Return a SELECT without a sort key, or without ORDER BY if there is at most one row; None if nothing changes.
 
     Condition: the keys before it determine its value, or there is at most one row [1].
     """
@@ -142,7 +146,7 @@ def sort_keys(block: Block, tables: Tables) -> Block | None:
 
 
 def limits(block: Block, tables: Tables) -> Block | None:
-    """Leave out LIMIT.
+    """Return a SELECT without LIMIT; None if the condition does not hold.
 
     Condition: LIMIT allows at least one row, there is no OFFSET, and there is at most one row [1].
     """
@@ -152,7 +156,7 @@ def limits(block: Block, tables: Tables) -> Block | None:
 
 
 def derived_tables(block: Block, tables: Tables) -> Block | None:
-    """Replace a query in FROM by its tables and conditions.
+    """Return a SELECT in which a query in FROM is replaced by its tables and conditions; None if no query fits.
 
     Condition: the query is joined by an inner join, and only joins and filters rows. Items that are used contain
     columns, because a constant may have another type. If rows are aggregated without GROUP BY, its columns are used in
@@ -184,7 +188,7 @@ def derived_tables(block: Block, tables: Tables) -> Block | None:
 
 
 def outer_joins(block: Block, tables: Tables) -> Block | None:
-    """Write an inner join for a LEFT JOIN.
+    """Return a SELECT with an inner join for a LEFT JOIN; None if no LEFT JOIN meets the condition.
 
     Condition: its conditions use no table of another LEFT JOIN. In addition, one of these holds: WHERE has a condition
     that is not true if a column of the joined table is NULL; the conditions equate a foreign key that is never NULL
@@ -240,7 +244,7 @@ def _excludes_one_row(condition: Term) -> bool:
 
 
 def unused_outer_joins(block: Block, tables: Tables) -> Block | None:
-    """Leave out a LEFT JOIN.
+    """Return a SELECT without a LEFT JOIN; None if no LEFT JOIN meets the condition.
 
     Condition: its table is not used elsewhere, and one of these holds. The conditions equate a key of the table with
     other columns or constants, so that each row has at most one match; or duplicates of rows do not matter [3], [4].
@@ -256,7 +260,9 @@ def unused_outer_joins(block: Block, tables: Tables) -> Block | None:
 
 
 def anti_joins(block: Block, tables: Tables) -> Block | None:
-    """Write NOT EXISTS for a LEFT JOIN with a test that a column of the joined table is NULL.
+    """Return a SELECT with NOT EXISTS for a LEFT JOIN and a test that a column of the joined table is NULL.
+
+    Else None.
 
     Condition: the column is declared NOT NULL, and the table is used nowhere else [4], [5].
     """
@@ -275,7 +281,9 @@ def anti_joins(block: Block, tables: Tables) -> Block | None:
 
 
 def in_as_exists(block: Block, tables: Tables) -> Block | None:
-    """Write EXISTS with the condition x = y for `x IN (SELECT y …)`, and NOT EXISTS for NOT IN.
+    """Return a SELECT with EXISTS for IN, and NOT EXISTS for NOT IN; None if nothing changes.
+
+    `x IN (SELECT y …)` becomes EXISTS with the condition x = y.
 
     Condition: the nested query only joins and filters rows; x and y are columns of one family; and IN is a condition of
     WHERE, or of AND and OR there, where NULL counts as false. For NOT IN, neither x nor y is NULL in any row [2], [5].
@@ -302,7 +310,7 @@ def in_as_exists(block: Block, tables: Tables) -> Block | None:
 
 
 def exists_as_join(block: Block, tables: Tables) -> Block | None:
-    """Write a join for EXISTS.
+    """Return a SELECT with a join for EXISTS; None if no EXISTS meets the condition.
 
     Condition: EXISTS is a condition of WHERE, the nested query only joins and filters rows, and one of these holds. A
     key is equated with columns outside, so that each row has at most one match; or duplicates of rows do not matter
@@ -320,7 +328,9 @@ def exists_as_join(block: Block, tables: Tables) -> Block | None:
 
 
 def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
-    """Leave out a joined table, and use the columns that refer to its key in place of that key.
+    """Return a SELECT without a joined table; None if no table meets the condition.
+
+    The columns that refer to its key are used in place of that key, with tests that they are not NULL.
 
     Condition: a foreign key is equated with all columns of the key that it refers to, and no other column of the table
     is used. So each row with a foreign key that is not NULL has exactly one match [2], [3].
@@ -341,7 +351,7 @@ def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
 
 
 def key_self_joins(block: Block, tables: Tables) -> Block | None:
-    """Merge two uses of a table into one.
+    """Return a SELECT in which two uses of a table are merged; None if no two uses meet the condition.
 
     Condition: both are inner joins, and a key of one use is equated with the same key of the other, so that both are
     the same row [2], [3].
@@ -359,7 +369,9 @@ def key_self_joins(block: Block, tables: Tables) -> Block | None:
 
 
 def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | None:
-    """Write a condition with IN for INTERSECT, and with NOT IN for EXCEPT, in a SELECT with DISTINCT.
+    """Return a SELECT DISTINCT with IN for INTERSECT, or with NOT IN for EXCEPT.
+
+    None if the condition does not hold.
 
     Condition: both sides return one column, of the same family, that is never NULL, and only join and filter rows [1].
     """
