@@ -85,8 +85,9 @@ def run(arguments: argparse.Namespace) -> Result:
     """Rank the cases of suites by how likely their golds are wrong, and return or serve the ranking.
 
     With `--summary`, only sum up decisions; with `--audit` and no suites, serve the answers of an audit. The exit
-    status is always 0. Raise `SuiteError` for suites that cannot be read. Raise `QueryEvalError` for a report or a
-    recording that cannot be used, and for a page that cannot be written.
+    status is always 0. Raise `SuiteError` for suites that cannot be read. Raise `ReportError` for arguments that do not
+    fit, and if no case has a gold. Raise `QueryEvalError` for a report or a recording that cannot be used, or a page
+    that cannot be written.
     """
     _check_arguments(arguments)
     if arguments.path is None:

@@ -187,7 +187,7 @@ def _earlier_variants(folder: Path, *, may_replace: bool) -> list[Path]:
 def _write_variants(
     source: Source, strengths: Sequence[CaseStrength], stem: Path, session: Session, *, seed: int
 ) -> Strengthened:
-    """Build the variants of a source, and write each as soon as it is built.
+    """Build the variants of a source, write each as soon as it is built, and return all.
 
     The files are `stem` with a number and the suffix of the engine. Such files of an earlier call are deleted first.
     """

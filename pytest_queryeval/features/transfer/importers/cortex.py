@@ -96,7 +96,8 @@ def physical_query(query: str, logical_tables: Mapping[str, Record]) -> str:
 def _with_physical_names(query: str, tree: exp.Query, logical_tables: Mapping[str, Record]) -> tuple[str, list[str]]:
     """Return the query with changed names of tables, and the definitions of the logical tables that it reads.
 
-    A definition has the name that the query uses, unless a common table expression of the query has that name.
+    A definition has the name that the query uses, unless a common table expression of the query has that name. Raise
+    `RecordError` for a table that the model lacks.
     """
     names_in_use = {expression.alias.lower() for expression in tree.ctes}
     definitions: dict[str, str] = {}

@@ -82,7 +82,10 @@ class _Test:
     """A test with the variables and asserts that it shares with the default test."""
 
     def __init__(self, test: JsonValue, default: JsonValue) -> None:
-        """Raise `RecordError` for a test that is in another file."""
+        """Merge the variables and asserts of a test and the default test.
+
+        Raise `RecordError` for a test in another file.
+        """
         if not isinstance(test, dict):
             raise RecordError("it is not written out: import the file that it names")
         shared = default if isinstance(default, dict) else {}

@@ -218,9 +218,10 @@ def read_quads(file: Path, root: Path) -> Iterator[Any]:
 
 
 def _result_file(file: Path, root: Path) -> tuple[str, bytes, bool]:
-    """Return the new name and the content of a result, and whether the order of its rows counts; RDF becomes N-Triples.
+    """Return the new name and the content of a result, and whether the order of its rows counts.
 
-    The name is not that of the manifest: a data set must not bring files that pytest or this plugin would run.
+    RDF becomes N-Triples. The name is not that of the manifest: a data set must not bring files that pytest or this
+    plugin would run. Raise `RecordError` for a file that is no result.
     """
     import pyoxigraph
 
