@@ -294,7 +294,7 @@ def extract_query(answer: str, language: Language) -> tuple[str, str]:
 def after_prose(answer: str, language: Language) -> str:
     r"""Return the text that begins like a query after prose that ends with a blank line or a colon.
 
-    Else an empty text.
+    Return an empty text if there is none.
 
     >>> after_prose("Here is the query:\n\nSELECT 1", SQL_TEXT)
     'SELECT 1'
@@ -311,7 +311,7 @@ def after_prose(answer: str, language: Language) -> str:
 def text_hint(query: str, language: Language) -> str:
     """Return a likely reason why the text of a query is invalid: text around it, JSON, or a lookalike.
 
-    Else an empty text.
+    Return an empty text if there is none.
     """
     if len(query) > MAX_ANSWER:
         return ""
@@ -343,7 +343,11 @@ def _key_of_query(text: str, language: Language) -> str:
 
 
 def _starts_with_prose(text: str, language: Language) -> bool:
-    """Return whether a sentence precedes a possible query, on a separate line or on the same line."""
+    """Return whether a sentence precedes a possible query.
+
+    The first line is a sentence, or begins with an introduction such as `Answer: ` before a query, or prose is a
+    paragraph of its own (`after_prose`).
+    """
     first_line = _first_line(text).strip()
     if first_line.endswith(_ENDS_OF_SENTENCES) and ";" not in first_line and len(first_line.split()) >= MIN_WORDS:
         return True
@@ -438,7 +442,11 @@ def span_after_reasoning(answer: str, tags: Sequence[re.Match[str]]) -> tuple[in
 
 
 def _read_without_reasoning(answer: str, language: Language) -> _Read:
-    """Return the reading of an answer without reasoning: itself, or its text after a label or in code blocks."""
+    """Return the reading of an answer without reasoning.
+
+    The query is the answer itself, its text after a label, one of these before a closing fence, or a code block. If
+    text follows a query, there is no query but a reason.
+    """
     text_after_label = _after_label(answer, language)
     for text, places in ((answer, ()), (text_after_label, (_AFTER_LABEL,))):
         if language.is_query(text):
@@ -464,7 +472,11 @@ def _after_label(text: str, language: Language) -> str:
 
 
 def _in_blocks(text: str, language: Language) -> _Read:
-    """Return the reading of the code blocks that have a query or are marked as one; no query if they differ."""
+    """Return the reading of the code blocks that contain a query or are marked as one.
+
+    Blocks marked as another language count only if there are no others. There is no query, but a reason, if the blocks
+    differ or none is a candidate. A block on a single line is read too.
+    """
     blocks = list(code_blocks(text))
     candidates = [(block, read) for block in blocks if (read := _in_block(block, language)) is not None]
     language_reads = [

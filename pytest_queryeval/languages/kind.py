@@ -147,7 +147,7 @@ class Kind(ABC):
         return FAILURE_LABELS[failure.kind]
 
     def difference_cause(self, gold: Answer, predicted: Answer, case: Case) -> Cause | None:
-        """Return the cause for which an answer that is no query's is wrong; None if it is unknown."""
+        """Return the cause why a predicted answer that is not a query's answer is wrong; None if it is unknown."""
         return None
 
     def field_scores(self, gold: Answer, predicted: Answer | None, case: Case) -> Mapping[str, float]:
@@ -166,10 +166,7 @@ class Kind(ABC):
         return None
 
     def features(self, query: str, dialect: str) -> tuple[str, ...]:
-        """Return the features of a gold query, such as `join`, by which reports group cases.
-
-        None if it is unreadable.
-        """
+        """Return the features of a gold query, such as `join`, by which reports group cases; () if it is unreadable."""
         return ()
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:

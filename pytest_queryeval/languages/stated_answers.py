@@ -87,7 +87,10 @@ def text_file(file: File) -> QueryOrAnswer:
 
 @shape(mapping_shape(_PARTS, required=TABLE_KEYS))
 def read_table(node: Node, read_cell: CellReader) -> Table:
-    """Return the table that `{columns: [...], rows: [[...], ...]}` states; raise `CaseError` or `SuiteError`."""
+    """Return the table that `{columns: [...], rows: [[...], ...]}` states; `read_cell` reads its cells.
+
+    Raises `CaseError` or `SuiteError` for other values, and for rows of another length.
+    """
     if node.form != "mapping":
         raise unexpected(node, "a mapping", ": write {columns: [NAME, …], rows: [[VALUE, …], …]}")
     parts = known_entries(node, dict.fromkeys(TABLE_KEYS, items))
@@ -285,7 +288,10 @@ def read_json_text(text: str, read: Callable[[Node], T]) -> tuple[T, str] | Fail
 
 
 def _no_json(text: str) -> str:
-    """Return why a text in words is not read as a value, with a remedy."""
+    """Return why a text in words is not read as a value, with a remedy.
+
+    It may be YAML, a sentence with one value, or text without JSON.
+    """
     if len(lines := [*islice(_LINE_OF_YAML.finditer(text), MAX_VALUES_NAMED)]) > 1:
         name = lines[0][0].partition(":")[0].strip(" -")
         example = f'{{"{one_line(name, MAX_NAMED)}": …}}'

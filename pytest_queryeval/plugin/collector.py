@@ -186,7 +186,10 @@ class ReportCollector:
         self.is_interrupted |= excinfo.type.__name__ != "Interrupted"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the summary of the report, written files, problems, and annotations for GitHub Actions."""
+        """Print the summary of the report, remarks, written files, problems, and annotations for GitHub Actions.
+
+        With --no-summary, or under -qq, only problems, and annotations under -qq, are printed.
+        """
         if self.report is None and not self.problems:
             return
         from pytest_queryeval.text.formatting import log_line
@@ -247,7 +250,10 @@ class ReportCollector:
         )
 
     def _show_progress(self) -> None:
-        """Print a line of progress if PROGRESS_SECONDS have passed since the last line."""
+        """Print the number of cases done and the seconds left, at most once in PROGRESS_SECONDS.
+
+        Nothing is printed under -qq.
+        """
         now = time.monotonic()
         if now - self._last_progress < PROGRESS_SECONDS or not self.cases or self.config.option.verbose < MIN_VERBOSITY:
             return
@@ -280,7 +286,10 @@ def _with_error(case: CaseReport, report: pytest.TestReport) -> CaseReport:
 
 
 def crashed_case(run: Run, report: pytest.TestReport) -> CaseReport:
-    """Return the report of a case whose worker crashed, with what its suite says about the case, if it can be read."""
+    """Return the report of a case whose worker crashed: an error, with what its suite says about the case.
+
+    If the suite cannot be read, only its node id is known.
+    """
     from pytest_queryeval.core.errors import SuiteError
     from pytest_queryeval.results.case_json import case_json, unknown_case
 

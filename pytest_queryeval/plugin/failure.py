@@ -139,7 +139,10 @@ def colour_lines(lines: Sequence[str], markup: Callable[..., str]) -> Iterator[s
 
 
 def _query_lines(label: str, query: str | None, other: str | None) -> Iterator[str]:
-    """Yield the lines of a query behind its label; of a long query the lines around differences to `other`."""
+    """Yield the lines of a query behind its label; of a long query only those around differences to `other`.
+
+    None as the query stands for a stored answer.
+    """
     if query is None:
         yield f"  {label:<10} | (a stored answer)"
         return

@@ -67,7 +67,10 @@ def add_nearest_setting(warning: WarningMessage) -> None:
 
 
 def check_options(arguments: Sequence[str], parser: pytest.Parser) -> None:
-    """Raise a usage error for an unknown option that starts with `--queryeval-`, with what may be meant."""
+    """Raise a usage error for the first unknown option that starts with `--queryeval-`.
+
+    The message has a similar option, or says that the name is a setting of ini files.
+    """
     from pytest_queryeval.core.errors import nearest
 
     _, unknown_arguments = parser.parse_known_and_unknown_args(arguments)

@@ -230,7 +230,7 @@ class Run:
     def _too_many_workers(self, cases: list[Case]) -> str:
         """Return the problem if there are more workers than calls that a shared predictor may get.
 
-        Else an empty text.
+        Return an empty text if there is none.
         """
         if not self.is_worker:
             return ""
@@ -364,7 +364,7 @@ def _may_be_skipped(item: pytest.Item) -> bool:
 
 
 def _fork_problem(items: list[pytest.Item]) -> str:
-    """Return the problem if pytest-forked would run cases in forks, which get no predictions; else an empty text."""
+    """Return the problem if pytest-forked would run cases in forks, which get no predictions; empty if not."""
     case_items = [item for item in items if is_case_item(item)]
     if not case_items or not hasattr(case_items[0].config.option, "forked"):  # of pytest-forked
         return ""

@@ -134,7 +134,7 @@ class Interruption:
 
 
 class GarbageCollection:
-    """Makes garbage collection rare from the first suite to the end of the session."""
+    """Makes Python's garbage collection rare in this process from the first suite to the end of the session."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._throttle: GarbageCollectionThrottle | None = None  # until there is a suite

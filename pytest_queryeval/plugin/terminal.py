@@ -133,7 +133,10 @@ class _ColouredLines:
 
 
 def _fold(reports: Sequence[Any], cases: Mapping[str, CaseReport]) -> list[Any]:
-    """Return the reports to show: of cases with the same error only the first report, with the number of cases."""
+    """Return the reports to show: of cases with the same error only a copy of the first report.
+
+    The copy says how many cases have the error; other reports are unchanged.
+    """
     from pytest_queryeval.results.verdict import shared_errors
     from pytest_queryeval.text.formatting import pluralize
 

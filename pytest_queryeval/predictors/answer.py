@@ -198,7 +198,7 @@ def refuse_awaitable(answer: object, by: str, *, instead: str = "declare the fun
 
 
 def _check_fields(prediction: Prediction, *, by: str) -> None:
-    """Raise `PredictorError` for the first field of a user's `Prediction` that has the wrong type."""
+    """Raise `PredictorError` for the first field of a user's `Prediction` with a wrong type or invalid seconds."""
     content = prediction.answer
     answer = getattr(content, "answer", None)
     form = "a text, a dict, a list, a number, an Abstention or a QueryOrAnswer"

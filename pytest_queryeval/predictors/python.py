@@ -165,7 +165,10 @@ def _removed(names: set[str]) -> dict[str, ModuleType]:
 
 
 def open_python(spec: PredictorSpec) -> PythonFunction | AsyncPythonFunction:
-    """Import the function under `target` and return its predictor; raises `PredictorError` if that fails."""
+    """Import the function under `target`, and return a predictor that calls or awaits it.
+
+    Raises `PredictorError` if the import fails, or if there is no function that takes one argument.
+    """
     target = spec.settings.get(TARGET, "")
     try:
         place, name = split_target(target)

@@ -183,7 +183,10 @@ def abstention_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseR
 
 
 def step_columns(cases: Iterable[CaseReport]) -> dict[str, Callable[[CaseReport], int | None]]:
-    """Return a column for each measure of steps, with a function that reads a case; none if no case has steps."""
+    """Return a column for each measure of steps, with a function that reads a case; no columns if no case has steps.
+
+    The function returns None for a case without steps.
+    """
 
     def count(measure: str) -> Callable[[CaseReport], int | None]:
         def read(case: CaseReport) -> int | None:

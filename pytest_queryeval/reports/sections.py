@@ -190,7 +190,10 @@ class GateRow:
 
 
 def gate_rows(report: Report) -> list[GateRow]:
-    """Return the rows of gates: missed gates first, then gates without a result, then met gates."""
+    """Return the rows of gates: missed gates first, then gates without a result, then met gates.
+
+    The folder is empty if all gates have the same.
+    """
     ordered = sorted(report["gates"], key=lambda gate: (False, None, True).index(gate["ok"]))
     is_one = len({gate["folder"] for gate in ordered}) == 1
     rows = []

@@ -125,7 +125,10 @@ def verdict_line(report: Report, faults: Sequence[str] = (), *, command: Command
 
 
 def _remedy(report: Report, command: CommandName) -> str:
-    """Return what to do to get a verdict in a run without one; empty if only other cases would help."""
+    """Return what to do to get a verdict in a run without one, in the words of the command.
+
+    Return an empty text if only other cases would help.
+    """
     if report["totals"]["cases"] == report["totals"]["skipped"] > 0:
         return f"{'-rs' if command == 'pytest' else 'a report'} shows why cases were skipped"
     reasons = {gate["reason"] for gate in report["gates"]}

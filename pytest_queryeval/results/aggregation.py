@@ -445,7 +445,10 @@ def statistics(values: Sequence[float], sources: Sequence[Hashable] = (), *, max
 
 
 def shown_interval(score_statistics: ScoreStatistics) -> list[float] | None:
-    """Return the interval that reports show: the clustered one if there is one, because the plain one is too narrow."""
+    """Return the interval that reports show: the clustered one, otherwise the plain one; None without both.
+
+    The plain interval is too narrow if cases share sources.
+    """
     return score_statistics.get("ci95_clustered") or score_statistics["ci95"]
 
 

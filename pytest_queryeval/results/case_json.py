@@ -275,7 +275,10 @@ class CounterexampleReport(TypedDict):
 
 
 def counterexample_json(counterexample: Counterexample | None, note: str, case: Case) -> CounterexampleReport:
-    """Return a counterexample with a note as plain values; without a counterexample, empty values and the note."""
+    """Return a counterexample with its databases, both answers and a note as plain values, without secrets.
+
+    Without a counterexample, the values are empty, and the note says why.
+    """
     labels = ShortLabels()
     counterexample_report: CounterexampleReport = {
         "note": note,

@@ -163,7 +163,10 @@ def problem_in(value: Any, type_name: str) -> str:
 
 
 def _head_problem(report: Report) -> str:
-    """Return the first problem of a report's times, groups and gates, whose types are right; empty if there is none."""
+    """Return the first problem of a report's times, groups and gates; empty if there is none.
+
+    The types of all values have to be checked before.
+    """
     times = {"created": report["created"]}
     times |= {f"joined[{number}].created": run["created"] for number, run in enumerate(report.get("joined", ()))}
     for place, time in times.items():
@@ -236,7 +239,10 @@ def _case_problem(case: CaseReport, is_current: bool) -> str:
 
 
 def _can_pass(case: CaseReport) -> bool:
-    """Return whether a case with these scores, failures and trials can have passed; True for a reviewed case."""
+    """Return whether a case with these scores, failures and trials can have passed.
+
+    True for a case without thresholds, and for a reviewed case.
+    """
     fingerprint = case["fingerprint"]
     if fingerprint is None or not fingerprint["thresholds"] or "review" in case:
         return True

@@ -91,7 +91,11 @@ def verdict(report: Report, quoted: Quote = str) -> Verdict:
 
 
 def _state_and_rules(report: Report, quoted: Quote) -> tuple[str, list[str]]:
-    """Return the state of the run, and sentences on the rules that decided it."""
+    """Return the state of the run, and sentences on the rules that decided it.
+
+    The first of these that holds decides: interrupted, stopped, faults, spend limit, no case, no gate evaluated,
+    passed.
+    """
     totals, gates = report["totals"], report["gates"]
     faults, spend_text = list(_faults(report, quoted)), _spend_text(report)
     if report["interrupted"]:
@@ -276,7 +280,10 @@ def _spent_number(report: Report) -> str:
 
 
 def run_conditions(report: Report) -> Iterator[str]:
-    """Yield phrases on how a run differs from a plain run of all cases, where that affects its verdict."""
+    """Yield phrases on how a run differs from a plain run of all cases, where that affects its verdict.
+
+    They concern the spend limit, challenges, recordings, partial gates, selections, reruns, and parallel times.
+    """
     totals, gates, spend = report["totals"], report["gates"], report.get("spend")
     if spend is not None and 0 < spend["unstated"] == spend["calls"] and not _spend_text(report):
         yield f"the spend limit counted nothing: no call reported a number {_spent_number(report)}"
@@ -310,7 +317,7 @@ def run_conditions(report: Report) -> Iterator[str]:
 def _unchallenged_text(report: Report) -> str:
     """Return how many right answers were not challenged, if an outcome or a gate depends on that.
 
-    Else an empty text.
+    Return an empty text if there is nothing to say.
     """
     if CHALLENGED_ACCURACY not in report["metrics"]:
         return ""
@@ -326,7 +333,10 @@ def _unchallenged_text(report: Report) -> str:
 
 
 def changes_text(report: Report, quoted: Quote) -> str:
-    """Return what changed besides the system since the baseline and can change a score or a gate; empty for nothing."""
+    """Return what changed besides the system since the baseline and can change a score or a gate.
+
+    At most MAX_CHANGES changes are named. Return an empty text without a baseline or change.
+    """
     baseline = report.get("baseline")
     if not baseline or is_foreign(baseline):
         return ""
@@ -342,7 +352,10 @@ def changes_text(report: Report, quoted: Quote) -> str:
 
 
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:
-    """Yield the reasons that make the run fail, the most serious first."""
+    """Yield the reasons that make the run fail, the most serious first.
+
+    They are unreadable files, errors, failures, missed gates, and a baseline without common cases.
+    """
     totals = report["totals"]
     if unreadable := report["unreadable_files"]:
         yield f"{quoted(unreadable[0])}{and_more(len(unreadable) - 1)} could not be read"

@@ -224,7 +224,7 @@ class RunOptions(OptionValues):
 
     @cached_property
     def sample_and_seed(self) -> tuple[int, int] | None:
-        """The number of cases to choose at random, and the seed; None to keep all cases."""
+        """The number of cases to choose at random, and the seed; None without the option. Raises `QueryEvalError`."""
         if self.sample is None:
             return None
         expected = "a number of cases from 1 on, such as 20, or with a seed, 20:7 (at most 15 digits)"
@@ -247,7 +247,7 @@ class RunOptions(OptionValues):
 
     @cached_property
     def spend_name_and_limit(self) -> tuple[str, float] | None:
-        """The name of the number that the run limits, and its limit; None without a limit."""
+        """The name of the number that the run limits, and its limit; None without a limit. Raises `QueryEvalError`."""
         if not self.spend or self.spend == ["off"]:
             return None
         if len(self.spend) > 1:
@@ -296,7 +296,10 @@ class RunOptions(OptionValues):
 
     @cached_property
     def thresholds(self) -> dict[str, Threshold]:
-        """The minimum of each metric that the option names, for all cases that have the metric."""
+        """The minimum of each metric that the option names.
+
+        Raises `QueryEvalError` for a text that is not METRIC=NUMBER.
+        """
         thresholds = {}
         for text in self.threshold or ():
             name, _, value = text.partition("=")

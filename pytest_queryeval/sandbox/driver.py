@@ -76,7 +76,7 @@ class Driver(Protocol):
 
 
 class TableDriver(Driver, Protocol):
-    """A driver that can list the tables of a source."""
+    """A driver that can also list the tables and columns of a source."""
 
     def reads(self, settings: Settings, query: str, timeout: float) -> Answer:
         """Return the columns that a query reads, as rows of table, column and view.

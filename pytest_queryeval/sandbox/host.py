@@ -368,7 +368,10 @@ class Host:
                 self._kill()
 
     def _exit_error(self, child: Child) -> tuple[Any, ...]:
-        """Return the last message in the name of a child that ended before it had sent its own."""
+        """Return the last message in the name of a child that ended before it had sent its own.
+
+        It is a fault for an exit status, a timeout for its own alarm, and otherwise "died" with the kind of failure.
+        """
         status = child.wait()
         if status >= 0:
             return "fault", f"the {self.name} process ended with status {status}: {child.stderr_tail()}"

@@ -75,7 +75,7 @@ class Bearer(NoAuth):
 
 
 def origin(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a URL, with the default port of http and https.
+    """Return scheme, host and port of a URL; the default port for http and https, None for other schemes.
 
     Credentials are sent only if all three are those of the source.
     """

@@ -216,7 +216,10 @@ class CaseReader:
         node: Node,
         problems: Problems,
     ) -> None:
-        """Add a problem if a query has no source or one of another kind, or the case has no prediction."""
+        """Add a problem if a query has no source, or a source of another kind, or if the case has no prediction.
+
+        `gold_source` without `source`, and golds that cannot be translated, are problems too.
+        """
         is_run = any(
             content is None or (isinstance(content, QueryOrAnswer) and content.query is not None)
             for content in (*golds, predicted)

@@ -34,7 +34,10 @@ MERGED = {("compare",), ("compare", "numbers"), ("compare", "json"), ("compare",
 
 
 def settings_of(level: Node, keys: Container[str] = KEYS) -> Iterator[tuple[SettingPath, Node]]:
-    """Yield the path and the node of each setting of a level, for the given `keys` only."""
+    """Yield the path and the node of each setting of a level, for the given `keys` only.
+
+    Entries of `metrics`, `thresholds`, `options`, `compare` and `expect` are settings of their own.
+    """
     for key, node in entries(level).items():
         if key not in keys:
             continue
@@ -92,7 +95,10 @@ def _stated_at(path: SettingPath, level: Node) -> Node | None:
 
 
 def is_replaced(path: SettingPath, case: Case, nearer: Sequence[Node]) -> bool:
-    """Return whether a level nearer to the case has a value that replaces the value at a path."""
+    """Return whether a level nearer to the case has a value that replaces the value at a path.
+
+    Some mappings are replaced as a whole; settings that levels combine are never replaced.
+    """
     match path:  # nearer levels replace these as a whole
         case ("options", _, _):
             path = path[:2]

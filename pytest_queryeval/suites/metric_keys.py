@@ -353,7 +353,6 @@ def gate_keys() -> dict[str, GateKey]:
 
 
 def _gate_shape() -> Shape:
-    """Return the shape of a gate of any rule."""
     keys = gate_keys()
     readers = {name: key.read for name, key in keys.items()}
     descriptions = {name: key.description for name, key in keys.items()}

@@ -67,7 +67,11 @@ def _predictor_shape(name: str) -> Shape:
 
 @shape(lambda: either({"type": "string", "pattern": NON_BLANK}, *map(_predictor_shape, PREDICTORS.available())))
 def read_predictor(node: Node) -> PredictorSpec:
-    """Return a predictor that is given by a text or a mapping, with checked settings; raises `CaseError`."""
+    """Return the predictor that a text or a mapping names, with checked settings; raises `CaseError`.
+
+    A text is a URL, a file of predictions, a function, or the name of a predictor without settings. Variables in it are
+    replaced.
+    """
     if isinstance(node.value, dict):
         return _described_predictor(node, node.value)
     required_text(node)
@@ -195,6 +199,5 @@ def _check_call_settings(kind: str, predictor_entries: Mapping[str, Node]) -> No
 
 
 def _settings_of(kind: str, text: str) -> dict[str, JsonValue]:
-    """Return the settings of a predictor that is given as a text."""
     predictor = PREDICTORS[kind]
     return {predictor.text_setting or kind: text} if predictor.read_text is None else predictor.read_text(text)

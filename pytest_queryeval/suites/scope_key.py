@@ -78,7 +78,10 @@ _DESCRIPTIONS = {
 
 @shape(lambda: {**shape_of(mapping_of(_READERS, _DESCRIPTIONS)), "minProperties": 1})
 def read_scope(node: Node) -> Scope:
-    """Return what predicted queries may read; raises `CaseError` for a scope that allows everything or no query."""
+    """Return what predicted queries may read; raises `CaseError` for an invalid scope.
+
+    A scope is invalid if it allows everything, or if `where` needs a column that `columns` excludes.
+    """
     values = known_entries(node, _READERS)
     if not values:
         raise node.problem("`scope` allows everything: state `tables`, `columns`, `deny` or `where`, or remove it")

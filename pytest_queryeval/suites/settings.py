@@ -72,7 +72,11 @@ Values: TypeAlias = Mapping[str, Any]
 
 
 def read_keys(node: Node, level: Level, problems: Problems) -> dict[str, Any]:
-    """Return the values of all valid keys of a mapping at its level; add the problems of the others to `problems`."""
+    """Return the values of all valid keys of a mapping at its level.
+
+    Problems of other keys are added to `problems`: unknown keys, keys of other levels, and invalid values. Raises
+    `CaseError` only for a case that is no mapping.
+    """
     values: dict[str, Any] = {}
     if level == "case" and not isinstance(node.value, dict) and not node.file.is_yaml:
         raise unexpected(node, 'an object, {"id": …, "gold": …}')
@@ -107,7 +111,7 @@ def _allowed_at(level: Level) -> list[str]:
 def _intended_key(name: str, level: Level) -> str:
     """Return the key of a level that an unknown name probably stands for, such as `gold` for `expected_sql`.
 
-    Else empty.
+    Return an empty text if it stands for none.
     """
     allowed_keys = _allowed_at(level)
     if name.lower() in SYNONYMS and SYNONYMS[name.lower()] in allowed_keys:
@@ -362,7 +366,10 @@ def resolve(values: Values, *, criteria: Collection[Criterion] = GOLD_CRITERIA) 
 
 
 def with_compare(policy: Policy, compare: Values) -> Policy:
-    """Return a policy in which values of the key `compare` replace its own."""
+    """Return a policy in which values of the key `compare` replace its own.
+
+    Tolerances by column and the settings of JSON answers are converted to fields of the policy.
+    """
     fields = {**({"extra_columns": "allow"} if compare.get("gold_columns") else {}), **compare}
     fields |= fields.pop("json", {})
     column_limits = fields.pop("column_numbers", {})

@@ -130,7 +130,11 @@ def _named_by_ending(variable: str) -> Iterator[Name]:
 
 
 def _stated_names(body: Sequence[Token], iris: Sequence[str]) -> tuple[list[Name], list[str]] | None:
-    """Return the names and the languages that the triples in the braces of a call state; None for other content."""
+    """Return the names and the languages that the triples in the braces of a call state; None for other content.
+
+    `body` are the tokens of the braces, `iris` their texts with prefixes replaced. Without a valid language, the list
+    is DEFAULT_LANGUAGE. More than MAX_LANGUAGES languages are other content, too.
+    """
     names, languages, terms = list[Name](), list[str](), list[str]()
     for token, iri in [*zip(body, iris, strict=True), (None, ".")]:
         if iri not in (".", ";", ","):
@@ -151,7 +155,7 @@ def _stated_names(body: Sequence[Token], iris: Sequence[str]) -> tuple[list[Name
 
 
 def _bound_variables(pattern: Sequence[Token]) -> set[str]:
-    """Return the variables that a pattern binds: those outside of expressions, and those after AS."""
+    """Return the variables that a pattern binds: all variables that are not in parentheses, and those after AS."""
     bound, brackets = set[str](), list[str]()
     for previous_token, token in pairwise(pattern):
         if previous_token.text in ("(", "{", "["):
@@ -164,7 +168,11 @@ def _bound_variables(pattern: Sequence[Token]) -> set[str]:
 
 
 def _binding(name: Name, languages: Sequence[str], number: int) -> str:
-    """Return the text of patterns that bind the variable of a name; it stays unbound if the entity has no value."""
+    """Return the text of patterns that bind the variable of a name.
+
+    The first of `languages` with a value counts. A label defaults to the identifier in the IRI; other properties stay
+    unbound without a value. `number` makes the variables of the patterns unique.
+    """
     entity, text = f"?queryeval_{number}", f"?queryeval_{number}_text"
     by_language = [f"{text}_{place}" for place in range(len(languages))]
     aggregate = f'GROUP_CONCAT({text}; SEPARATOR=", ")' if name.property == ALIAS else f"MIN({text})"

@@ -148,7 +148,10 @@ def _clauses(select: Select) -> Iterator[str]:
 
 
 def _collections(tree: Select) -> tuple[Collection, ...]:
-    """Return the output columns that are just a SAMPLE or a GROUP_CONCAT on which nothing else depends."""
+    """Return the output columns that are just a SAMPLE or a GROUP_CONCAT on which nothing else depends.
+
+    There are none in a query with DISTINCT or REDUCED. A separator with an escape is left out.
+    """
     if tree.modifier:
         return ()
     collections = []

@@ -81,7 +81,10 @@ def _of_aggregate(text: str, head: Sequence[Token]) -> Iterator[Mistake]:
 
 
 def prose_after(tokens: Sequence[Token]) -> Token | None:
-    """Return the first token of sentences that follow a query; None if there are none."""
+    """Return the first token of sentences that follow a query; None if there are none.
+
+    Sentences are two words in a row behind the query's closing brace that are no keywords of its end.
+    """
     closing = next((at for at, token in enumerate(tokens) if token.text == "}" and token.depth == 0), len(tokens))
     foreign = [
         (at, token)

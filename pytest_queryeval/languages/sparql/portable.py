@@ -115,7 +115,7 @@ def _spellings(text: str, query_tokens: Sequence[Token]) -> Iterator[Change]:
 
 
 def _namespaces(query_tokens: Sequence[Token]) -> dict[str, str]:
-    """Return the IRIs of the declared prefixes, resolved by the base before them."""
+    """Return the IRIs of the declared prefixes, without colon; relative IRIs are resolved by the BASE before them."""
     base, iris = "", dict[str, str]()
     for token, name, iri in zip(query_tokens, query_tokens[1:], query_tokens[2:], strict=False):
         if token.is_word("BASE") and name.kind == "iri":

@@ -358,7 +358,7 @@ class QueryOutline:
 
     @property
     def has_patterns(self) -> bool:
-        """Whether the query's braces contain more than expressions, which are in parentheses, and inline data."""
+        """Whether the query's braces contain patterns, and not only inline data and expressions in parentheses."""
         brackets: list[str] = []
         previous_token = None
         for token in self.tokens[self.first_clause or 0 :]:
@@ -387,7 +387,11 @@ class QueryOutline:
 
 @lru_cache(maxsize=64)
 def read_query(text: str) -> QueryOutline:
-    """Return the outline of a text as a query; never raises, whatever the text. Cached."""
+    """Return the outline of a text as a query; never raises, whatever the text. Cached.
+
+    Some parsers decode escaped code points before they read tokens. An update, a SERVICE or a graph counts if it is in
+    either reading of the text.
+    """
     # Some parsers decode escaped code points first, others do not, and a clause may be hidden in either reading.
     readings = {reading: tokens(reading) for reading in dict.fromkeys((text, unescaped(text)))}
     decoded_tokens = readings[unescaped(text)]
@@ -468,7 +472,10 @@ def _graphs(text: str, query_tokens: Sequence[Token]) -> Iterator[str]:
 
 
 def _services(text: str, query_tokens: Sequence[Token]) -> Iterator[str]:
-    """Yield what each SERVICE clause names for some parser, also without spaces around the word SERVICE."""
+    """Yield what each SERVICE clause names for some parser: an IRI, or the text if it names none.
+
+    If parsers may disagree on the text and it may contain SERVICE, yield a sentence that says so, too.
+    """
     if "SERVICE" not in text.upper():
         return
     base, prefixes = _read_prologue(query_tokens[: _after_prologue(query_tokens)])

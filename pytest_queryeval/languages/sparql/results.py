@@ -58,7 +58,11 @@ class XmlResults:
         self._text: list[str] = []
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Handle the start of an element; `tag` is its namespace and its name."""
+        """Handle the start of an element; `tag` is its namespace and its name.
+
+        Raises ValueError for another namespace, another root, and triples nested too deeply; KeyError for a missing
+        attribute.
+        """
         namespace, _, name = tag.rpartition(" ")
         if namespace != NAMESPACE or (not self._open and name != "sparql"):
             raise ValueError(f"the element {name} is not of {NAMESPACE}")
@@ -85,7 +89,10 @@ class XmlResults:
         self._text.append(text)
 
     def end(self, _: str) -> None:
-        """Handle the end of the open element: add its term or its boolean."""
+        """Handle the end of the open element: add its boolean, or its term to a triple or a row.
+
+        Raises ValueError for an incomplete triple.
+        """
         name = self._open.pop()
         text = "".join(self._text)
         if name == "boolean":

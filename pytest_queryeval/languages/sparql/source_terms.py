@@ -207,7 +207,10 @@ class SourceTerms:
         return self._names[role]
 
     def _terms_with_names(self, role: Role) -> Iterable[tuple[str, str]]:
-        """Yield the terms that the source has in a role, with their local name, and again with each of their labels."""
+        """Yield the IRIs that the source has in a role: with their local name, and again with each `rdfs:label`.
+
+        At most MAX_LISTED_TERMS are listed; none if the query fails.
+        """
         solutions = f"SELECT ?term {{ {_in_any_graph(_PATTERNS[role])} }} LIMIT {MAX_READ_SOLUTIONS}"
         terms = f"SELECT DISTINCT ?term {{ {{ {solutions} }} FILTER(isIRI(?term)) }} LIMIT {MAX_LISTED_TERMS}"
         label = _in_any_graph(f"?term <{_RDFS}label> ?label")

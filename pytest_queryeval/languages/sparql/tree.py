@@ -248,7 +248,7 @@ def _changed(node: Node, change: Change) -> Node | tuple[Node, ...] | None:
 
 
 def renamed(node: N, names: Callable[[str], str]) -> N:
-    """Return a copy of a tree in which `names` replaces each token."""
+    """Return a copy of a tree in which `names` replaces each token; also tokens that are no variables."""
 
     def change(_: Node, node_copy: Node) -> Node:
         values: dict[str, object] = {}
@@ -283,7 +283,7 @@ class Writer:
         return [form.format(name, self._prefixes[name]) for name in self._used_prefixes]
 
     def line(self, node: Node | Iterable[Node]) -> str:
-        """Return the text of nodes on one line."""
+        """Return the text of one node, or of several, on one line with single blanks."""
         if isinstance(node, Iterable):
             return " ".join(map(self.line, node))
         match node:

@@ -219,7 +219,10 @@ class _Reader:
         return Item(value, alias)
 
     def expression(self, strength: int = 1) -> Expr:
-        """Read operands and the operators between them that bind at least as strongly as `strength`."""
+        """Read an expression: operands, and operators between them that bind at least as strongly as `strength`.
+
+        Chains of `&&` and of `||` become one expression with all operands. Raises `UnreadableError` for deep nesting.
+        """
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise UnreadableError(self.next)
@@ -278,7 +281,10 @@ class _Reader:
         return Expr(head)
 
     def arguments(self) -> tuple[Expr, ...]:
-        """Read the arguments between parentheses."""
+        """Return the arguments between parentheses.
+
+        DISTINCT is put around the first of them, and SEPARATOR becomes an argument of its own.
+        """
         self.take("(")
         is_distinct = bool(self.skip("DISTINCT"))
         arguments: list[Expr] = []

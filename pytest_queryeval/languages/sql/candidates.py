@@ -164,7 +164,10 @@ class Candidates:
         yield from outcomes.items()
 
     def _answer(self, rows: Sequence[Row]) -> Iterator[Row]:
-        """Yield the rows of the answer that these added rows make: grouped, aggregated and made distinct."""
+        """Yield the rows of the answer that these added rows make.
+
+        They are grouped and aggregated as in the top SELECT; equal rows are one if it has DISTINCT.
+        """
         groups: defaultdict[Row, list[Row]] = defaultdict(list)
         for number, row in enumerate(rows):
             key = [cell for cell, part in zip(row, self._parts, strict=False) if not isinstance(part, tuple(_TOTALS))]
@@ -222,7 +225,10 @@ def _total(part: exp.Expr, cells: Sequence[Any]) -> Any:
 
 
 def _evaluated(node: exp.Expr, values: Mapping[int, Any]) -> Any:
-    """Return the value of an item from those of its parts, by `id`; None if it cannot be computed."""
+    """Return the value of an item, with `values` for its parts by `id`; None if it cannot be computed.
+
+    Only literals, casts, COALESCE, ROUND and basic arithmetic can be computed.
+    """
     if id(node) in values:
         return values[id(node)]
     if isinstance(node, exp.Literal):

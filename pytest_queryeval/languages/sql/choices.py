@@ -51,7 +51,10 @@ def choices_in(tree: exp.Expr, dialect: str) -> list[Choice]:
 
 
 def fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...] | None:
-    """Return output columns that no choice changes; None if choices may change which rows there are."""
+    """Return the output columns that no choice changes; None if choices may change which rows there are.
+
+    None also for `*`, DISTINCT, and choices in nested queries.
+    """
     select = top_query(tree)
     if not isinstance(select, exp.Select) or select.is_star or select.args.get("distinct"):
         return None
@@ -101,7 +104,10 @@ def _choices_of(query: exp.Query, dialect: str, *, is_top: bool) -> Iterator[Cho
 
 
 def _choices_among_rows(select: exp.Select, dialect: str) -> Iterator[Choice]:
-    """Yield the choices of expressions that take any of a SELECT's unsorted rows, or take them in any order."""
+    """Yield the choices of a SELECT that nothing sorts: aggregates that take any row, or rows in any order.
+
+    SQLite's bare columns are a choice, too. What counts depends on the dialect.
+    """
     nodes = [*own_nodes(select)]
     calls = Counter(spelling(node) for node in nodes if picks(node))
     are_sorted = all(map(_collects_sorted, (node for node in nodes if isinstance(node, COLLECTIONS))))
@@ -120,7 +126,10 @@ def _choices_among_rows(select: exp.Select, dialect: str) -> Iterator[Choice]:
 
 
 def _sorted_inputs(select: exp.Select, dialect: str) -> Iterator[Choice]:
-    """Yield the choices of nested queries in whose order a SELECT takes rows that may tie."""
+    """Yield the nested queries in whose order a SELECT takes rows that may tie, as choices.
+
+    There are none if the SELECT takes no rows by their order.
+    """
     windows = [window for window in _windows(select) if window_clauses(window, select).args.get("order") is None]
     calls = [node for node in own_nodes(select) if _collects(node) or picks(node)]
     parts = [node.sql(dialect=dialect) for node in (*calls, *windows)] or [
@@ -234,7 +243,10 @@ def _depends_on_ties(window: exp.Window, select: exp.Select) -> bool:
 
 
 def _is_decidable(window: exp.Window, select: exp.Select) -> bool:
-    """Return whether extra sort keys of a window only decide between values that it may give."""
+    """Return whether extra sort keys of a window only decide between values that it may give.
+
+    That holds for row_number(), and for first, last and n-th values with a suitable frame.
+    """
     function = call_within(window)
     if isinstance(function, exp.RowNumber):
         return True
@@ -281,7 +293,10 @@ def _collects_sorted(node: exp.Expr) -> bool:
 
 
 def _sorting_queries(select: exp.Select) -> Iterator[exp.Select]:
-    """Yield the nested queries without LIMIT that alone sort the rows which a SELECT reads."""
+    """Yield the nested queries without LIMIT and DISTINCT that alone sort the rows which a SELECT reads.
+
+    Unsorted nested queries are searched in turn.
+    """
     for item in filter(None, [select.args.get("from_"), *(select.args.get("joins") or ())]):
         source = find_cte(item.this) if isinstance(item.this, exp.Table) else item.this
         query = top_query(source.this) if isinstance(source, exp.CTE | exp.Subquery) else None
@@ -307,7 +322,7 @@ def _reads_sorted(select: exp.Select) -> bool:
 
 
 def _outside(node: exp.Expr) -> exp.Expr | None:
-    """Return the node around the call of a function, and around its FILTER and the like."""
+    """Return the node around the call of a function, and around its FILTER and the like; None at the root."""
     parent = node.parent
     while isinstance(parent, WRAPPERS):
         parent = parent.parent

@@ -63,7 +63,10 @@ class Clauses(NamedTuple):
 
 
 def read_clauses(text: str, tokens: Sequence[Token]) -> Clauses | None:
-    """Return the clauses of the query in a text; None unless the tokens show where they begin and end."""
+    """Return the clauses of the query in a text; None unless the tokens show where they begin and end.
+
+    None also without any of ORDER BY, LIMIT, OFFSET and FETCH at the top level, and for several statements.
+    """
     if tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens = tokens[:-1]
     top = list(_at_top(tokens))

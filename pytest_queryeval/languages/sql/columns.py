@@ -100,14 +100,17 @@ class Names:
         return self.find_known(name, joined) or self._find_unknown(self.sources if joined is None else joined)
 
     def find_known(self, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
-        """Return the nearest item of FROM, as `find` does, that is known to have a column, declared or hidden."""
+        """Return the nearest item of FROM that is known to have a column, declared or hidden.
+
+        The result is that of `find`; None if no item is known to have it.
+        """
         alias = self.first_owner(name)
         if alias is not None and (joined is None or alias in joined):
             return self, alias
         return None if self.outer is None else self.outer.find_known(name)
 
     def _find_unknown(self, aliases: Collection[str]) -> tuple[Names, str] | None:
-        """Return the nearest item of FROM whose columns are not known, if it is the only such item there."""
+        """Return the nearest item of FROM whose columns are not known, if it is the only such item there; else None."""
         unknown = [alias for alias in self._unknown if alias in aliases]
         if unknown or self.outer is None:
             return (self, unknown[0]) if len(unknown) == 1 else None
@@ -219,7 +222,10 @@ class Columns:
                 column.replace(exp.Literal.string(column.name))
 
     def origin_of(self, column: exp.Column, names: Names | None = None) -> Column | None:
-        """Return `origin` for a column in a tree, or for a column as it would be in the SELECT of `names`."""
+        """Return the result of `origin` for a column in a tree; None if it is not known.
+
+        With `names`, the column is read as it would be in their SELECT.
+        """
         names = names or self.names_at(column)
         return None if names is None else self.origin(names, column.table.lower(), column.name.lower())
 
@@ -244,7 +250,10 @@ class Columns:
         return None
 
     def source(self, node: exp.Expr) -> FromItem:
-        """Return a node of FROM with its columns."""
+        """Return a node of FROM with its columns, from the tables or from the query that it is or names.
+
+        The columns are None if they are not known; those of a query that reads itself are not known.
+        """
         query: exp.Expr | None = find_cte(node) if isinstance(node, exp.Table) else node
         if query is None:
             columns = self._tables.get(node.name.lower()) if isinstance(node.this, exp.Identifier) else None
@@ -308,7 +317,10 @@ def linked(first: T, pairs: Collection[tuple[T, T]]) -> set[T]:
 
 
 def find_cte(table: exp.Expr) -> exp.CTE | None:
-    """Return the query of WITH that a table's name refers to; None for a table of the database and other nodes."""
+    """Return the query of WITH that a table's name refers to, in the nearest WITH that defines it.
+
+    None for a table of the database and for other nodes.
+    """
     if not isinstance(table, exp.Table) or table.db or not isinstance(table.this, exp.Identifier):
         return None
     inner: exp.Expr = table

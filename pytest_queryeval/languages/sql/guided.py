@@ -138,7 +138,7 @@ class _Keys(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """The answer of gold and a predicted one, with the predicted column for each of gold's columns that has one."""
+    """The gold and the predicted answer; `alignment` maps gold's columns to predicted columns."""
 
     gold: Table
     predicted: Table
@@ -177,7 +177,7 @@ class _Answer(NamedTuple):
         return case_of(cases, len(found))
 
     def cells_of(self, pairs: Sequence[Pair], output: int) -> tuple[list[Pair], dict[Row, list[Cell]]]:
-        """Return the other pairs that are known, and the predicted cells of an output by the values of these pairs."""
+        """Return the known pairs except that of an output, and the output's predicted cells by their values."""
         known = [pair for pair in self.known(pairs) if pair[1] != output]
         cells: defaultdict[Row, list[Cell]] = defaultdict(list)
         for values, row in self.rows(known, MAX_CELLS // (len(known) + 1)) if output in self.alignment else ():
@@ -433,7 +433,11 @@ class OpenSqlQuery:
         return [_Keys([], []) if it.choice.kind == without else self._keys(it, way, answer) for it in self._choices]
 
     def _keys(self, it: _Sorted, way: Way, answer: _Answer) -> _Keys:
-        """Return the sort keys of a choice, the most important key first."""
+        """Return the sort keys of a choice, the most important key first.
+
+        Preferred keys are places in predicted collections, predicted numbers, and predicted values. Other keys settle
+        the rest as `way` says.
+        """
         choice, traces = it.choice, self._traces
         of_groups = [pair for pair in it.uses[0] if pair[1] not in traces.picked]
         places = [answer.place(of_groups, *pair, traces.separators[pair[1]]) for pair in traces.elements(choice)]

@@ -125,7 +125,7 @@ def nearest_name(query: str, message: str, schema: Schema) -> str:
 def syntax_hint(query: str, message: str, schema: Schema) -> str:
     """Return the hint on a known mistake, for a database's message on a text that it cannot parse.
 
-    Else an empty text.
+    Return an empty text if no mistake is known.
 
     >>> schema = Schema(tables={"order": ("id", "group")})
     >>> syntax_hint("SELECT TOP 5 id FROM t", 'near "5": syntax error', schema)

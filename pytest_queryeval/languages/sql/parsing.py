@@ -259,7 +259,10 @@ def _misses_item(tokens: Sequence[Token], comma: int, dialect: str) -> bool:
 
 
 def check_budgets(tokens: Sequence[Token]) -> None:
-    """Raise `UnreadableError` for tokens that the parser would recurse into, or read again, too often."""
+    """Raise `UnreadableError` for tokens that the parser would recurse into, or read again, too often.
+
+    They are brackets within each other, joins without a condition, LATERAL, and subscripts.
+    """
     kinds = [token.token_type for token in tokens]
     count = Counter(kinds)
     if count[TokenType.L_BRACKET] > MAX_SUBSCRIPTS:

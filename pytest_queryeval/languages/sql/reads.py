@@ -394,7 +394,10 @@ class _Reader:
             self._walk_but(join, ("this", "using"), scope)
 
     def _natural_columns(self, left: Collection[_Item], right: Collection[_Item]) -> Collection[str]:
-        """Return the columns that NATURAL may compare; items with unknown columns add a read of all and a problem."""
+        """Return the names of the columns that NATURAL may compare.
+
+        If columns of an item are not known, all its columns count as read, and a problem is added.
+        """
         sides = [{name for item in side for name in item.columns or ()} for side in (left, right)]
         unknown = [item for item in (*left, *right) if item.columns is None]
         for item in unknown:
@@ -450,7 +453,10 @@ class _Reader:
         return scope.items[-1]
 
     def _function(self, node: exp.Expr, scope: _Scope) -> None:
-        """Read a table function; a function that only takes a value apart counts only by its arguments."""
+        """Record a table function as read, and read its arguments.
+
+        A function that only takes a value apart, such as UNNEST, is not recorded.
+        """
         if not isinstance(node, _UNNESTING):
             start = node.meta.get("start")
             written = "" if start is None or self._open_views else self.text[start : node.meta["end"] + 1]
@@ -483,7 +489,10 @@ class _Reader:
             self._problem(f"the columns of {'.'.join(name)} have other names in the query, and are not known")
 
     def _expand(self, name: TableName, place: str) -> None:
-        """Read the query of a view."""
+        """Read the query of a view, so that its reads count; a definition that cannot be read is a problem.
+
+        A view that is being read already is ignored. `place` is where the outermost view is named.
+        """
         query = self.views.queries[name]
         self.expanded.add(name[-1])
         if query is None:
@@ -545,7 +554,7 @@ class _Reader:
 
     @_walk.register
     def _in(self, node: exp.In, scope: _Scope) -> None:
-        """Read IN, behind which SQLite and ClickHouse allow the name of a table."""
+        """Read IN; a name behind it, which SQLite and ClickHouse allow, may be a table whose columns are all read."""
         name = node.args.get("field")
         if not isinstance(name, exp.Column) or self.dialect not in (*QUOTES_TEXTS, "clickhouse"):
             self._walk_but(node, (), scope)
@@ -629,7 +638,10 @@ class _Reader:
         self.add("unknown", sources[0] if len(sources) == 1 else ("?",), self._key(name), self._place_of(name))
 
     def _resolved(self, column: exp.Column, scope: _Scope) -> tuple[_Owners, bool]:
-        """Return the columns that a name may stand for, and whether it is known to stand for something."""
+        """Return the columns that a name may stand for, and whether it is known to stand for something.
+
+        A name with dots may be a column of a table, or a field of a column; all columns that it may be are returned.
+        """
         parts, keys = column.parts, self._qualifiers(column)
         if not keys:
             return self._owners_of(folded(column.name), scope, self._key(column.this))
@@ -663,7 +675,10 @@ class _Reader:
                 yield items
 
     def _fields_before(self, name: str, scope: _Scope, items: list[_Item]) -> _Owners:
-        """Return the columns whose fields databases prefer to a table of the same name further out."""
+        """Return the columns in nearer SELECTs that have this name.
+
+        If they have fields, databases except SQLite prefer them to a table of the same name further out.
+        """
         inside = takewhile(lambda level: not any(item in items for item in level.items), scope.outward())
         nearer = [item for level in inside for item in level.items if name in (item.columns or ())]
         return [(item, item.column(name)) for item in nearer] if items and self.dialect != "sqlite" else []
@@ -743,7 +758,7 @@ class _Reader:
                     self._add_column("all", item, column, place)
 
     def _add_filters(self, select: exp.Select, scope: _Scope) -> None:
-        """Add to the reads of a SELECT's tables the conditions that hold for all of their rows."""
+        """Add to the reads of a SELECT's tables the conditions `column = constant` that hold for all of their rows."""
         here = _Scope(None, scope.items)
         for term in _conditions(select):
             sides = (term.this.unnest(), term.expression.unnest()) if isinstance(term, exp.EQ) else ()

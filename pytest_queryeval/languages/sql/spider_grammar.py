@@ -140,7 +140,10 @@ class Names:
         return {column: representative for column, representative in self._equal.items() if column[0] in tables}
 
     def aliases(self, tokens: Sequence[str]) -> Aliases:
-        """Return each alias with the word before its AS, regardless of scopes: a later alias wins."""
+        """Return each alias with the word before its AS, regardless of scopes: a later alias wins.
+
+        Raises `UnreadableQueryError` for AS at the end, and for an alias that is a table's name.
+        """
         for word, following in pairwise(tokens) if not self._tables else ():
             if _is_name(word) and (following == "(" or _is_name(following)):
                 raise UnreadableQueryError(f"{word_text(following)} after the name {word_text(word)}")
@@ -165,7 +168,10 @@ class Names:
         return table
 
     def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
-        """Return the table and the column that a name refers to, in a query from these tables."""
+        """Return the table and the column that a name refers to, in a query from these tables; STAR for `*`.
+
+        Without tables in the schema, the table is the name before the dot, or "".
+        """
         if name == "*":
             return STAR
         *owners, column = name.split(".", 1)

@@ -222,9 +222,10 @@ class Traces:
     # Collections
 
     def collections(self) -> Iterator[tuple[int, Collection]]:
-        """Yield the collections that are output columns as they stand and that nothing else depends on, by their calls.
+        """Yield the output columns that are collections and on which nothing else depends, by the `id` of their call.
 
-        Other collections of their SELECT are items, too, and different ones: all have one order.
+        The collection may pass through queries unchanged. Other collections of its SELECT have to be different items:
+        all have one order.
         """
         top = top_query(self.tree)
         paths = [[*self._value_path(top, place)] for place in range(self.width)] if isinstance(top, exp.Select) else []

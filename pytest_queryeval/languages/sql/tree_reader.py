@@ -95,7 +95,10 @@ class TreeReader:
         self._common: dict[int, Relation] = {}  # the queries of WITH
 
     def read(self, node: exp.Expr, outer: Scope) -> Reading:
-        """Return the normal form of a query; names in it may refer to relations of `outer`."""
+        """Return the normal form of a query; names in it may refer to relations of `outer`.
+
+        Kept for each node and scope.
+        """
         key = (id(node), id(outer))
         if key in self._readings:
             return self._readings[key][1]
@@ -338,7 +341,10 @@ def expression(node: exp.Expr, text: str) -> Expression:
 
 
 def _single_conditions(node: exp.Expr, *, negated: bool, word: str = "and") -> Iterator[tuple[exp.Expr, bool, str]]:
-    """Yield single conditions, whether NOT is around them, and the connector before them."""
+    """Yield the conditions that AND and OR connect, whether NOT is around them, and the connector before them.
+
+    Parentheses are ignored, so that the list is flat. `word` is the connector before the first condition.
+    """
     if isinstance(node, exp.Paren | exp.Not):
         yield from _single_conditions(node.this, negated=negated != isinstance(node, exp.Not), word=word)
     elif isinstance(node, exp.And | exp.Or):

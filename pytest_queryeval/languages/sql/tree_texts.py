@@ -48,7 +48,7 @@ class TextWriter:
         self._nested = nested
 
     def of(self, node: exp.Expr, scope: Scope) -> str:
-        """Return the text of an expression."""
+        """Return the text of an expression; equal texts mean that comparisons take the expressions for the same."""
         match node:
             case exp.Column():
                 return self._column(node, scope)
@@ -109,7 +109,7 @@ class TextWriter:
         )
 
     def _single(self, node: exp.Expr, scope: Scope, *, negated: bool) -> str:
-        """Return the text of a single comparison or predicate."""
+        """Return the text of a single comparison or predicate, with the opposite sign or `not` if it is negated."""
         negated = negated != bool(node.args.get("negate"))
         match node:
             case _ if type(node) in COMPARISON_SIGNS:
@@ -138,7 +138,11 @@ class TextWriter:
         return scope.column(node.table.lower(), node.name.lower())
 
     def _compound(self, node: exp.Expr, scope: Scope) -> str:
-        """Return the text of a function or an operator with its operands."""
+        """Return the text of a function or an operator with its operands.
+
+        Operands of commutative operators are sorted, values within casts and the like are one placeholder, and words
+        that change the meaning follow the operands.
+        """
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
         match node:
             case exp.Case():

@@ -192,7 +192,10 @@ class PredictionsFile:
         return replace(entry.prediction, answer=content, predictor=_name(self._file))
 
     def _remedy(self, answer: object) -> str:
-        """Return how to name the part of an answer that has the query, or how to write the query as text."""
+        """Return the remedy for an answer that is not text.
+
+        Name the key that has the query, or write the query as text.
+        """
         keys = [key for key, value in answer.items() if isinstance(value, str)] if isinstance(answer, dict) else []
         if not keys:
             is_listed = isinstance(answer, list) and len(answer) == 1 and isinstance(answer[0], str)
@@ -380,7 +383,10 @@ def open_file(spec: PredictorSpec) -> PredictionsFile | PredictedLines:
 
 
 def check_file(settings: Mapping[str, Any]) -> None:
-    """Raise `SettingError` for the first setting that is unknown, invalid, or does not fit the file's format."""
+    """Raise `SettingError` for the first setting that is unknown, invalid, or does not fit the file's format.
+
+    Missing `path`, and contradictory names for a field, are refused too. The file is not opened.
+    """
     if (unknown := next((name for name in settings if name not in SETTINGS), None)) is not None:
         remedy = (
             f": it is a column, write `columns: {{{unknown}: HEADER}}`"

@@ -137,7 +137,7 @@ def _baseline_columns(report: Report) -> dict[str, object]:
 
 
 def views(report: Report) -> dict[str, list[int]]:
-    """Return for each filter the indices of its cases, except for filters by outcome.
+    """Return, for each filter except those by outcome, the indices of its cases in the report.
 
     The filters are regressions, fixes, new errors, ties, accidental, and reviewed.
     """

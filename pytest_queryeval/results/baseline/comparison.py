@@ -420,9 +420,9 @@ def _field_changes(pairs: Mapping[str, Pairs]) -> dict[str, FieldChange]:
 
 
 def _metric_changes(pairs: Mapping[str, Pairs], costs: Collection[str]) -> dict[str, MetricChange]:
-    """Return the tested change of each metric with a pair of scores; none if no metric has one.
+    """Return the tested change of each metric with a pair of scores, with p values adjusted for all of them.
 
-    `costs` are the metrics for which lower scores are better.
+    `costs` are the metrics for which lower scores are better. Return no change if no metric has a pair.
     """
     scored_pairs = {name: scores for name, scores in pairs.items() if scores.before}
     if not scored_pairs:

@@ -333,7 +333,10 @@ class GateEvidence:
         self._scores_with_errors = array("d")
 
     def add(self, case: CaseReport) -> None:
-        """Count a case of the run that belongs to the gate."""
+        """Count a case of the run that is in the gate's scope.
+
+        Its numbers, its outcome, and whether it lacks a score.
+        """
         gate, outcome, counts = self.gate, case["outcome"], self._counts
         has_run = outcome not in ("skipped", "not_run")
         counts["ran"] += has_run
