@@ -17,13 +17,12 @@ from pytest_queryeval.core.shapes import (
     is_text,
     pattern_shape,
 )
-from pytest_queryeval.sandbox.http_messages import is_parameters
+from pytest_queryeval.sandbox.http_messages import AUTH_SCHEMES, is_parameters
 from pytest_queryeval.text.formatting import one_line
 from pytest_queryeval.text.redaction import mask_credentials
 
 MAX_SHOWN = 80  # characters of a value in a message
 METHODS = ("GET", "POST")
-SCHEMES = ("basic", "digest", "bearer")
 # A host with a port, or a name with dots before a path without one: nothing that the name of a file looks like.
 _HOST = re.compile(r"[\w.-]+:\d+(?:/|$)|localhost/|[\w-]+(?:\.[\w-]+)+/[^.?#]*(?:[?#]|$)", re.ASCII)
 _LOCAL = re.compile(r"[\w.-]+:\d|localhost/|[\d.]+/", re.ASCII)
@@ -61,11 +60,11 @@ def _suggested_or_found(value: Any) -> str:
 
 
 def is_auth(value: Any) -> bool:
-    """Return whether a value is a mapping from one scheme of SCHEMES to sendable credentials."""
+    """Return whether a value is a mapping from one scheme of AUTH_SCHEMES to sendable credentials."""
     if not isinstance(value, dict) or len(value) != 1:
         return False
     ((scheme, secret),) = value.items()
-    if scheme not in SCHEMES or not is_text(secret) or not secret.isprintable():
+    if scheme not in AUTH_SCHEMES or not is_text(secret) or not secret.isprintable():
         return False
     # Of a digest only the user's name is sent as it is.
     sent = {"basic": "", "digest": secret.partition(":")[0], "bearer": secret}[scheme]
@@ -88,7 +87,7 @@ def _is_sendable(text: str) -> bool:
 _URL = pattern_shape("^[hH][tT][tT][pP][sS]?://.")
 _AUTH: Shape = {
     "type": "object",
-    "properties": dict.fromkeys(SCHEMES, STRING),
+    "properties": dict.fromkeys(AUTH_SCHEMES, STRING),
     "additionalProperties": False,
     "minProperties": 1,
     "maxProperties": 1,

@@ -117,9 +117,7 @@ def _tree_queries(
 ) -> Iterator[TieQuery]:
     """Yield queries that show the rows which tie, from the tree: gold without its last clauses, and with a rank."""
     order = tree.args.get("order")
-    uncut = tree.copy()
-    for clause in ("order", "limit", "offset"):
-        uncut.set(clause, None)
+    uncut = _uncut(tree)
     places = (plan.offset, plan.offset + row_count) if plan.limited else None
     if order is None:
         yield TieQuery(text=uncut.sql(dialect=dialect), key_columns=0)
@@ -129,6 +127,14 @@ def _tree_queries(
     if plan.limited and plan.keys is not None:
         ranked = _ranked_by_columns(uncut, order, plan.keys, _numbered(columns))
         yield _tie_query(ranked, columns, places, dialect, SELECTED_KEYS)
+
+
+def _uncut(tree: exp.Query) -> exp.Query:
+    """Return a copy of a query without its ORDER BY, LIMIT and OFFSET."""
+    uncut = tree.copy()
+    for clause in ("order", "limit", "offset"):
+        uncut.set(clause, None)
+    return uncut
 
 
 def _tie_query(
@@ -254,9 +260,7 @@ def sort_key_query(query: str, columns: tuple[str, ...], dialect: str) -> TieQue
     order = tree.args.get("order") if isinstance(tree, exp.Query) else None
     if order is None or not isinstance(tree, exp.Query):
         return None
-    uncut = tree.copy()
-    for clause in ("order", "limit", "offset"):
-        uncut.set(clause, None)
+    uncut = _uncut(tree)
     if isinstance(uncut, exp.Select) and not uncut.args.get("distinct"):
         readable_keys = [expanded(key, uncut, inner=True) for key in order.expressions]
         keys = [key.this for key in readable_keys if key is not None]

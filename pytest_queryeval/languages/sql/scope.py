@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.errors import did_you_mean
@@ -33,7 +33,6 @@ _CATALOGUES = frozenset(
 _CATALOGUE_TABLE = re.compile(r"(?:sqlite|pragma|pg|duckdb)_", re.IGNORECASE)
 # What reads columns that SQLite's authorizer does not see.
 _JOINS_COLUMNS = re.compile(r"\b(?:using|natural)\b", re.IGNORECASE)
-Column: TypeAlias = tuple[TableName, str]
 
 
 class Recorded(NamedTuple):

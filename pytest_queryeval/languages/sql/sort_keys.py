@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from datetime import date, datetime, time
 from decimal import Decimal
 from math import isfinite
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -19,11 +19,6 @@ MAX_CELLS = 1_000  # of an answer, as literals in a query
 Pair: TypeAlias = tuple[exp.Expr, int]  # an expression of a SELECT, and the output column that has its values
 
 # Values
-
-
-def is_number(value: object) -> TypeGuard[int | float | Decimal]:
-    """Return whether a value is a number; booleans are none."""
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def type_name(value: Cell) -> str:
