@@ -1,7 +1,7 @@
 """The query in the answer of a model: without reasoning, a label before it, and the code block around it.
 
-A wrong query would be scored as if it were the model's. So an answer that begins with a query is that query, the text
-in a code block or after a label is used only if it begins like a query, and of several that differ none is used.
+A wrong query would be scored as if it were the model's. So an answer that begins with a query is that query. The text
+in a code block or after a label is used only if it begins like a query. Of several queries that differ, none is used.
 """
 
 from __future__ import annotations

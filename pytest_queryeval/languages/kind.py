@@ -147,7 +147,7 @@ class Kind(ABC):
         return FAILURE_LABELS[failure.kind]
 
     def difference_cause(self, gold: Answer, predicted: Answer, case: Case) -> Cause | None:
-        """Return the cause why a predicted answer that is not a query's answer is wrong; None if it is unknown."""
+        """Return the cause for which a predicted answer, of a kind without queries, is wrong; None if it is unknown."""
         return None
 
     def field_scores(self, gold: Answer, predicted: Answer | None, case: Case) -> Mapping[str, float]:

@@ -350,9 +350,9 @@ class CaseCounts:
         return by_dimension
 
     def field_statistics(self) -> tuple[dict[str, FieldStatistics], int]:
-        """Return the means of the fields of JSON answers, and the number of cases with fields beyond those.
+        """Return the means of at most MAX_FIELDS fields of JSON answers, and the number of cases with other fields.
 
-        At most MAX_FIELDS fields are returned, those that cost most first.
+        The fields that cost most come first.
         """
         columns = self._columns["fields"]
         sums = {name: (math.fsum(column.values), len(column.values)) for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""Reader of cases, with the settings that apply to each."""
+"""Reader of cases, with the settings that apply to them."""
 
 from __future__ import annotations
 

@@ -32,11 +32,11 @@ def read_combination(node: Node) -> tuple[int, tuple[str, ...]]:
 
 
 def parametrized(case: Node) -> list[Node]:
-    """Return a case node for each combination of the parameters, the last varying fastest.
+    """Return a case node for each combination of the parameters, the last parameter varying fastest.
 
-    Without any, the case itself. `{name}` is replaced wherever the case states it: by the value itself if it is the
-    whole text, otherwise by the value's text. Raises `CaseError` for parameters that cannot be read or occur nowhere,
-    and for combinations with the same id.
+    A case without parameters is returned itself. `{name}` is replaced wherever the case states it: by the value itself
+    if it is the whole text, otherwise by the value's text. Raises `CaseError` for parameters that cannot be read or
+    occur nowhere, and for combinations with the same id.
     """
     if not isinstance(case.value, dict) or PARAMETRIZE not in case.value:
         return [case]

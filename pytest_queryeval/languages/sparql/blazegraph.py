@@ -1,9 +1,9 @@
 """What queries for Blazegraph, such as those for Wikidata, have beyond SPARQL, in words that every engine reads.
 
-Hints to its optimizer are triples to others, which match nothing, so they are left out. The label service,
-`SERVICE wikibase:label { bd:serviceParam wikibase:language "de,en" }`, gives each selected variable `?xLabel`,
-`?xAltLabel` or `?xDescription` what `?x` is called, in the first of these languages that has a name for it; triples in
-its braces name other variables. What has no label is called by its identifier. Source:
+Hints to its optimizer are triples to other engines, which match nothing, so they are left out. The label service,
+`SERVICE wikibase:label { bd:serviceParam wikibase:language "de,en" }`, binds each selected variable `?xLabel`,
+`?xAltLabel` or `?xDescription` to a name of `?x`. The first of these languages that has a name counts. Triples in its
+braces name other variables. A label defaults to the identifier. Source:
 https://www.mediawiki.org/wiki/Wikidata_Query_Service/User_Manual#Label_service
 """
 

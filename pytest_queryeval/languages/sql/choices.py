@@ -1,7 +1,10 @@
 """Where a SQL query leaves its answer open, below the LIMIT of its top level, which `order.py` reads.
 
-It does so by LIMIT in nested queries, DISTINCT ON, row_number() and values of windows over rows that tie, aggregates
-that take any of several values, SQLite's bare columns, and collections without an order.
+It does so by:
+- LIMIT in nested queries, and DISTINCT ON,
+- row_number() and values of windows over rows that tie,
+- aggregates that take any of several values, and SQLite's bare columns,
+- collections without an order.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Names:
 
     @cached_property
     def outer(self) -> Names | None:
-        """The names of the SELECT around this one; None if there is none."""
+        """The names of the SELECT around this SELECT; None if there is none."""
         return self._columns.names_at(self.select)
 
     @cached_property

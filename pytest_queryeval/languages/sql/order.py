@@ -57,7 +57,10 @@ def order_plan(query: str, columns: tuple[str, ...], row_count: int, dialect: st
 
 
 def _text_queries(clauses: Clauses, plan: OrderPlan, columns: tuple[str, ...], row_count: int) -> Iterator[TieQuery]:
-    """Yield queries that show the rows which tie, as text: gold without its last clauses, and with a rank."""
+    """Yield queries that show the rows which tie, as text: gold without its last clauses, and with a rank.
+
+    Yield nothing if OFFSET is not a number. The first query that a database runs is used.
+    """
     if clauses.limited and clauses.offset is None:
         return
     places = (plan.offset, plan.offset + row_count) if clauses.limited else None
@@ -115,7 +118,10 @@ def _plan_of_tree(tree: exp.Query, columns: tuple[str, ...], row_count: int, dia
 def _tree_queries(
     tree: exp.Query, plan: OrderPlan, columns: tuple[str, ...], row_count: int, dialect: str
 ) -> Iterator[TieQuery]:
-    """Yield queries that show the rows which tie, from the tree: gold without its last clauses, and with a rank."""
+    """Yield queries that show the rows which tie, from the tree: gold without its last clauses, and with a rank.
+
+    Without ORDER BY, yield only gold without its last clauses.
+    """
     order = tree.args.get("order")
     uncut = _uncut(tree)
     places = (plan.offset, plan.offset + row_count) if plan.limited else None

@@ -429,7 +429,10 @@ class _Reader:
         self._joins(node, scope)
 
     def _from_value(self, node: exp.Expr, scope: _Scope) -> Sequence[str] | None:
-        """Read an item of FROM that is no table; return the names of its columns, None if they are not known."""
+        """Read an item of FROM that is no table, such as a query, a function or ARRAY JOIN; other items are a problem.
+
+        Return the names of its columns; None if they are not known.
+        """
         query = node.this if isinstance(node, exp.Lateral) else node
         if isinstance(query, exp.Query | exp.Values):
             sees_left = query is not node or self.dialect == "duckdb"  # which finds out that a query is LATERAL
@@ -594,7 +597,10 @@ class _Reader:
 
     @_walk.register
     def _dot(self, node: exp.Dot, scope: _Scope) -> None:
-        """Read a field of a value, or a function that is written behind its first argument."""
+        """Read a field of a value, `a.b.c`, or a function that is written behind its first argument.
+
+        All columns that the names may stand for count as read.
+        """
         *names, _ = node.flatten(unnest=False)
         if all(isinstance(name, exp.Identifier) for name in names):
             column = exp.Column(**dict(zip(("this", "table", "db", "catalog"), names[::-1], strict=False)))

@@ -1,7 +1,7 @@
-"""The choices of a SQL query in the form in which sort keys decide them, of which the query itself has some only.
+"""The choices of a SQL query in the form in which sort keys decide them; the query itself has only some of them so.
 
-Windows have their clauses, DISTINCT ON its ORDER BY, LIMIT reads rows that may be sorted by any column, and what SQLite
-takes from any row of a group is taken from the first one that row_number() counts.
+Windows have their clauses, and DISTINCT ON its ORDER BY. LIMIT reads rows that may be sorted by any column. Values that
+SQLite takes from any row of a group are taken from the first row that row_number() counts.
 """
 
 from __future__ import annotations

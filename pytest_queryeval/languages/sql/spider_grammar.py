@@ -254,14 +254,14 @@ class _SpiderParser:
         return token
 
     def accept(self, token: str) -> bool:
-        """Return whether the next token is this one, and take it if so."""
+        """Return whether the next token is `token`, and take it if so."""
         if self.tokens[self.place] != token:
             return False
         self.place += 1
         return True
 
     def expect(self, token: str) -> None:
-        """Take the next token if it is this one; otherwise raise `UnreadableQueryError`."""
+        """Take the next token if it is `token`; otherwise raise `UnreadableQueryError`."""
         if not self.accept(token):
             raise UnreadableQueryError(f"{word_text(self.word)} instead of '{token}'")
 

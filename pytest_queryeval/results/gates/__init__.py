@@ -1,4 +1,4 @@
-"""Gates: what all cases of a folder must reach together, and their results in words, by the rule of each.
+"""Gates: what all cases of a folder must reach together, and their results in words by their rules.
 
 A rule that is not registered has a stand-in.
 """
