@@ -123,7 +123,8 @@ def whole_alignment(
 ) -> Alignment | None:
     """Return an alignment under which every predicted row matches a different gold row; None if no alignment does.
 
-    If the budget ends first, return the alignment by position with `matched` 0 and `is_proven` False.
+    The first `pinned` gold columns are aligned with the columns of the same positions. If the budget ends first, return
+    the alignment by position with `matched` 0 and `is_proven` False.
     """
     try:
         columns = next(whole_alignments(gold, predicted, pinned=pinned, budget=budget or search_budget()), None)

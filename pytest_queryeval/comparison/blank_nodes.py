@@ -262,7 +262,7 @@ class _Search:
         return Counter(done if self._positional else [tuple(sorted(map(hash, row))) for row in done])
 
     def _refined(self, sides: Sides, start: tuple[Colours, Colours]) -> tuple[Colours, Colours]:
-        """Return the colours of both sides, refined until no more nodes are told apart, or past the budget."""
+        """Return the colours of both sides, refined from `start` until no more nodes differ, or past the budget."""
         colours = start
         distinguished = 0
         while True:

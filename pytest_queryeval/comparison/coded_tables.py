@@ -429,9 +429,9 @@ class CodedTables:
         return self.exact.translated(component_representatives(links))
 
     def overlap(self, gold_column: int, predicted_column: int) -> int:
-        """Return how many distinct values of a gold column have an equal partner in a predicted column.
+        """Return how many distinct values of a gold column can be paired with equal values of a predicted column.
 
-        Values are paired one to one.
+        No value is used twice.
         """
         if gold_column in self.column_policies:
             pair = self.pair_of(gold_column, predicted_column)
@@ -494,7 +494,10 @@ def transpose(columns: Sequence[Codes], rows: int) -> list[CodedRow]:
 
 
 def _distinct_values(exact: Codes, paired: Codes) -> Mapping[int, int]:
-    """Return, for each `paired` code in a column, how many distinct canonical values have it."""
+    """Return, for each `paired` code of a column, how many distinct canonical values have it.
+
+    `exact` and `paired` are the codes of the column's cells.
+    """
     if exact is paired:
         return dict.fromkeys(exact, 1)
     return Counter(code for _, code in set(zip(exact, paired, strict=True)))

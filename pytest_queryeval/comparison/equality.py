@@ -63,9 +63,11 @@ def column_place(column: str | int, names: tuple[str, ...]) -> int:
 
 
 def equal_tables(gold: Table, predicted: Table, policy: Policy) -> bool:
-    """Return whether predicted equals gold under a policy; if an answer has no rows, neither may have any.
+    """Return whether predicted equals gold under a policy.
 
-    Answers without rows must have allowed numbers of columns.
+    If an answer has no rows, they are equal only if neither has rows and their numbers of columns are allowed.
+    Otherwise a graph equals only graphs, the order of rows counts if the policy or gold's ties say so, and so does the
+    number of equal rows.
     """
     if not gold.rows or not predicted.rows:
         return len(gold.rows) == len(predicted.rows) and has_allowed_width(gold, predicted, policy)
@@ -192,7 +194,7 @@ def _count_rows(tables: TablePair, columns: tuple[int, ...] | None) -> Counts:
 def cell_counts(gold: Table, predicted: Table, policy: Policy) -> Counts:
     """Return how many cells are right, extra and missing if the i-th gold row is compared with the i-th predicted row.
 
-    The cells of a row are compared as multisets.
+    The cells of a row are compared as multisets. All cells of a row without partner are extra or missing.
     """
     if not gold.rows or not predicted.rows:
         # A row without cells counts as one.

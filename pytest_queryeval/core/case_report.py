@@ -178,7 +178,7 @@ class ColumnDifference(TypedDict):
 
 
 class DifferenceReport(TypedDict, Generic[AnyRow]):
-    """How the predicted answer differs from gold. Lists of rows have the first ones only."""
+    """How the predicted answer differs from gold; lists of rows contain only the first rows."""
 
     summary: str
     """The difference in one sentence."""

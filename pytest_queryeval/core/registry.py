@@ -91,7 +91,10 @@ class Registry(Mapping[str, T]):
         self._entry_points_read = False
 
     def register(self, name: str, member: Any) -> None:
-        """Add a member, an object or a "module:attribute" text; it replaces a member of the same name."""
+        """Add a member, an object or a "module:attribute" text; it replaces a member of the same name.
+
+        The module that calls this while it is imported is remembered, so that workers can register the member again.
+        """
         self._members[name] = member if isinstance(member, str) else self._admit(member)
         self._missing_features.pop(name, None)
         self._registrations[name] = Registration.here()

@@ -131,7 +131,10 @@ def choice_shape(names: Iterable[str]) -> Shape:
 
 
 def text_setting(words: str, fits: Callable[[str], object] = bool, of: Shape = STRING) -> SettingValidator:
-    """Return a validator of non-empty texts for which `fits` returns a true value; `words` describes these texts."""
+    """Return a validator of non-empty texts for which `fits` returns a true value.
+
+    `words` describes these texts in messages, and the shape `of` describes them to editors.
+    """
     return SettingValidator(lambda value: is_text(value) and bool(fits(value)), words, shape=of)
 
 

@@ -500,7 +500,7 @@ def _scored_again(trial: Trial, case: Case, change: Change | None) -> Trial:
 def _score_again(name: str, trial: Trial, case: Case) -> float | None:
     """Return the score of a metric under the settings of `case`, without running a query.
 
-    A metric that needs more than the answers and the policy keeps its earlier score.
+    A metric that needs more than the answers and the policy keeps its earlier score, which may be None.
     """
     earlier_score, gold, predicted = trial.scores.get(name), trial.gold, trial.predicted
     if name not in case.settings.thresholds or gold.answer is None or predicted.answer is None:

@@ -154,7 +154,10 @@ def likely_alignments(gold: Table, predicted: Table, policy: Policy) -> list[Map
 
 
 def is_nearer(one: Table, other: Table, predicted: Table, alignment: Mapping[int, int]) -> bool:
-    """Return whether the table `one` has more rows in common with predicted than the table `other` has."""
+    """Return whether the table `one` has more rows in common with predicted than the table `other` has.
+
+    Only the gold columns in `alignment` count, compared with their predicted columns.
+    """
     columns = [*alignment]
     wanted = Counter(tuple([row[alignment[column]] for column in columns]) for row in predicted.rows)
     shared = [

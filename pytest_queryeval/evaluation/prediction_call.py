@@ -307,7 +307,7 @@ def retry_pause(error: PredictorError, attempt: int, retries: int) -> float:
 
     The pause doubles with each attempt, less a random part of up to half of it (equal jitter), so that calls that
     failed together are not repeated together. It is at least what the system asked for. Raise the error, with the
-    number of attempts, if another attempt would not help or is not allowed.
+    number of attempts, if another attempt would not help, or after `retries` repetitions.
     """
     if not is_seconds(error.pause):  # of a user's error
         raise PredictorError(f"{error} (its `pause` has to be {SECONDS_RULE}: convert it with float())") from error

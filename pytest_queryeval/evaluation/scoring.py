@@ -128,10 +128,9 @@ class Scoring:
         return self._compare(name, requested, gold, predicted)
 
     def _compare(self, name: str, requested: RequestedMetric, gold: Execution, predicted: Execution) -> float | None:
-        """Return the score of a metric for two executions with answers.
+        """Return the score of a metric for two executions with answers; None if the metric does not apply.
 
-        If it is 0, return its score for another answer that gold leaves open and that predicted equals, if there is
-        one.
+        If the score is 0 and gold leaves open another answer that predicted equals, return the score for that answer.
         """
 
         def score(gold: Execution) -> float | None:
@@ -449,7 +448,10 @@ class Scoring:
             self._add_counts(details["counts"])
 
     def _add_counts(self, counts: Any) -> None:
-        """Add the counts of a score to the details; anything but a mapping replaces them."""
+        """Add the counts of a score to the details; counts of the same name are replaced.
+
+        Anything but a mapping, which a metric of the user may return, replaces all counts.
+        """
         earlier_counts = self.details.get("counts")
         if isinstance(earlier_counts, Mapping) and isinstance(counts, Mapping):
             counts = {**earlier_counts, **counts}

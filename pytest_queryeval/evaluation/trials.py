@@ -125,7 +125,7 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
     By `mean`, the means have to meet the thresholds, and at least one prediction must not have failed. By `all`, `any`
     or a share, so many trials have to pass by themselves. With several trials and thresholds, the scores include
     `pass_at_k` and `pass_hat_k`, where k is the number of trials; if trials may stop early, only the score that is the
-    verdict. A `StoredPrediction` has neither.
+    verdict. A `StoredPrediction` has neither. `gold_answers` is the digest of the answers of all golds.
     """
     scores, violations, fails = verdict_of(case, trials)
     shown_trial = _shown(trials)
@@ -146,7 +146,10 @@ def result_of(case: Case, trials: Sequence[Trial], gold_answers: str | None = No
 
 
 def verdict_of(case: Case, trials: Sequence[Trial]) -> tuple[dict[str, float | None], Sequence[ViolationReport], bool]:
-    """Return the scores of a case, its violations, and whether it fails, by the rules of `result_of`."""
+    """Return the scores of a case, its violations, and whether it fails, by the rules of `result_of`.
+
+    A score is None if its metric applies to no trial.
+    """
     shown_trial = _shown(trials)
     scores, violations = dict(trials[0].scores), trials[0].violations
     if len(trials) > 1:

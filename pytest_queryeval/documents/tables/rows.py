@@ -216,7 +216,8 @@ def table_of(
 ) -> Table:
     """Return the table whose header is the row numbered `header_row`, by default the first row that is not empty.
 
-    The rows up to the header are consumed. Raise `CaseError` if there is no such row, or if it is no valid header.
+    `cell_text` returns a cell as text, and `fit` makes a row as wide as the header. The rows up to the header are
+    consumed. Raise `CaseError` if there is no such row, or if it is no valid header.
     """
     rows_with_text = (
         (number, cells)
