@@ -275,7 +275,7 @@ def _differences(values: Mapping[str, MutableSequence[float]], best: str) -> dic
 
 
 def _left_out(nodeids: Sequence[str], cases: Mapping[str, _Scored]) -> dict[Reason, list[str]]:
-    """Return, by the reason, the cases that have a score in other reports but not in this one."""
+    """Return, by the reason, the cases in `nodeids`, which have a score in other reports but not in this one."""
     left_out: defaultdict[Reason, list[str]] = defaultdict(list)
     for nodeid in nodeids:
         outcome = cases[nodeid].outcome if nodeid in cases else None

@@ -165,7 +165,7 @@ class Reviews:
     def of_case(self, name: CaseKey, digest: str) -> Sequence[GoldDecision]:
         """Return the decisions on a case in their order, including decisions under a former name of the case.
 
-        A decision with the same digest that names no existing case counts as such, if no other case below the folder
+        A decision with the same digest that names no existing case has a former name, if no other case below the folder
         has the same question and golds.
         """
         former_names = [

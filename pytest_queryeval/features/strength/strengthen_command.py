@@ -233,9 +233,9 @@ def _report_lines(strengthened_sources: Sequence[Strengthened]) -> Iterator[str]
 def build_variants(strengths: Sequence[CaseStrength], session: Session, *, seed: int = 0) -> Iterator[Variant]:
     """Yield variants of the source that these cases share, until all survivors are killed or the search gives up.
 
-    At most MAX_VARIANTS are yielded, with at most MAX_ROWS rows a table or MAX_TRIPLES. On each, all golds run and all
-    declared constraints hold. Raise `SourceError` if the source cannot list its tables, or if no small database with
-    these tables can be built.
+    At most MAX_VARIANTS are yielded, with at most MAX_ROWS rows a table or MAX_TRIPLES. All golds run on a variant, and
+    all declared constraints hold. Raise `SourceError` if the source cannot list its tables, or if no small database
+    with these tables can be built.
     """
     databases = small_databases(strengths[0].case, session)
     search = _Search(strengths, databases, session, Random(seed))  # noqa: S311 - no secret depends on it

@@ -61,7 +61,7 @@ class Guard:
         self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, with headers that keep the answer to this page."""
+        """Answer a request by a refusal or by the application, with headers that keep the answer to this page."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -267,7 +267,7 @@ class _Solution:
                     self._add_groups_within(element, graph)
 
     def _add_groups_within(self, node: Node, graph: str) -> None:
-        """Add the edges of groups in an expression, such as those of EXISTS, at random."""
+        """Add the edges of the groups in an expression, such as after EXISTS, at random."""
         nested: set[int] = set()
         for group in walk(node):
             if isinstance(group, Group) and id(group) not in nested:
@@ -392,8 +392,8 @@ class GraphGenerator:
     def _solution(self, query: Select, assignment: dict[str, Term], number: int | None) -> Iterator[Quad]:
         """Yield the triples of a random solution.
 
-        `assignment` contains the terms of some variables, and is filled with those of the others. With a `number`, new
-        nodes have this number in their names.
+        `assignment` contains terms of variables from earlier solutions; terms of other variables are added to it. With
+        a `number`, new nodes have this number in their names.
         """
         solution = _Solution(self._random)
         if query.where is not None:
@@ -554,7 +554,7 @@ def _inverse_values(constants: dict[Term, None], words: set[str]) -> Iterator[Li
 
 
 def _literal_pool(compared: dict[Term, None], literals: Sequence[Literal], sampled: Sequence[Term]) -> list[Literal]:
-    """Return literals for a variable: compared ones with their neighbours, then all `literals`.
+    """Return literals for a variable: compared literals with their neighbours, then all `literals`.
 
     Neighbours of `literals` are added if there are few. Numbers also occur in the numeric datatypes of `sampled`.
     """

@@ -172,7 +172,7 @@ class Vocabulary:
         return self._samples[predicate]
 
     def violations(self, graph: Iterable[Quad]) -> Iterator[tuple[Quad, Term, tuple[IRI, ...]]]:
-        """Yield each triple that implies a missing type, with the node and the classes of which the node needs one."""
+        """Yield each triple that implies a missing type, with the node and the classes of which the node needs any."""
         triples = [quad for quad in graph if quad.graph == self.home]
         types: defaultdict[Term, set[Term]] = defaultdict(set)
         for quad in triples:

@@ -88,7 +88,7 @@ def mutants(query: str, dialect: str, tables: Tables, policy: Policy) -> Sequenc
 
 
 def _edited(tree: exp.Expr, edit: Mutation, dialect: str) -> str:
-    """Return the SQL text of the tree after an edit; the tree itself is unchanged."""
+    """Return the SQL text of the tree after an edit; the tree itself is unchanged afterwards."""
     parent, key = edit.node.parent, edit.node.arg_key
     if parent is None or key is None:  # the whole query, which no edit drops
         return "" if edit.new is None else edit.new.sql(dialect=dialect)

@@ -90,12 +90,12 @@ class RowGenerator:
 
     The values of a column come from the values that queries compare it with, their neighbours, and the source's
     `samples` (rows by table). Columns that are compared with each other, or refer to each other, share their values.
-    Columns of numbers and of times only have values of their type; with `is_strict`, this holds for all columns. Times
-    of SQLite are written as the source writes them.
+    Columns of numbers and of times only have values of their type; with `is_strict`, so do all columns. Times of SQLite
+    are written as the source writes them.
 
     With `only_read`, most cells of a column that no query reads have the same value. A column with `ranges` has no
-    values outside of them. A random limit holds for the number of values from queries in a column; `few_compared`
-    lowers it.
+    values outside of them. The number of values from queries in a column has a random limit; `few_compared` lowers the
+    limit.
     """
 
     tables: Tables

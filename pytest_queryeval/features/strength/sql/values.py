@@ -112,7 +112,8 @@ def _pairs_of_joins(tree: exp.Expr, columns: Columns) -> Iterator[tuple[Column, 
 def _compared_sides(tree: exp.Expr) -> Iterator[list[exp.Expr]]:
     """Yield lists of expressions that a query compares: sides of conditions, and columns of set operations.
 
-    For LIKE, texts that match the pattern, or nearly match it, stand for the pattern.
+    For LIKE, texts that match the pattern, or nearly match it, stand for the pattern. A query stands for its selected
+    expressions.
     """
     for node in tree.walk():
         match node:

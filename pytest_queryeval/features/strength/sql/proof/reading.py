@@ -477,7 +477,8 @@ def _check_tokens(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     """Raise `UnprovableError` if the parser reads a text differently from what it says.
 
     The parser drops a sign `+`, by which a column of SQLite loses its type, and the parentheses that make the query of
-    `x IN ((SELECT …))` one value. It takes functions for `CAST` and `%`, and `1_000` for a number with an alias.
+    `x IN ((SELECT …))` one value. The parser also reads some functions as `CAST` or `%`, and `1_000` as a number with
+    an alias.
     """
     quoted = (TokenType.STRING, TokenType.IDENTIFIER)
     words = ["" if token.token_type in quoted else token.text.lower() for token in tokens]
