@@ -1,6 +1,6 @@
 """SDMX data queries: selections of terms, their comparison, and the structures that define the terms.
 
-This module makes the section of reports: precision and recall of each dimension over the cases of a run.
+The section of reports is here: precision and recall of each dimension over the cases of a run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The key `structure`: files with SDMX structure messages, which define dimensions and codes.
 
-These are SDMX-ML 2.1 and 3.0, as sdmx1 reads them, and SDMX-JSON.
+Messages are SDMX-ML 2.1 and 3.0, as sdmx1 reads them, and SDMX-JSON.
 """
 
 from __future__ import annotations

@@ -87,10 +87,9 @@ def run(arguments: argparse.Namespace) -> Result:
 
 
 def _report_lines(strengths: Sequence[CaseStrength]) -> Iterator[str]:
-    """Yield the lines for the terminal.
+    """Yield the lines for the terminal: up to MAX_CASES weak cases with changes that pass, numbers, and a summary.
 
-    These are up to MAX_CASES weak cases with changes that pass, numbers by operator, numbers by suite if there are
-    several, and a summary.
+    The numbers are by operator, and by suite if there are several.
     """
     weak_cases = [strength for strength in strengths if strength.survivors]
     for strength in weak_cases[:MAX_CASES]:

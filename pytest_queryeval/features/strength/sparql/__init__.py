@@ -453,7 +453,7 @@ class _Mutants:
     def _similar_iris(self, term: str, query: str) -> list[str]:
         """Return the IRIs in a query's answer whose names are most similar to that of the IRI `term`.
 
-        The result has at most NEAREST IRIs. It is empty for another term, or if the query fails.
+        The result has at most NEAREST IRIs. Another term, or a query that fails, has none.
         """
         answer = self._run(query) if term.startswith("<") else None
         names = [f"<{row[0].iri}>" for row in answer.rows if isinstance(row[0], IRI)] if answer is not None else []

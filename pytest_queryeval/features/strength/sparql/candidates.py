@@ -1,6 +1,6 @@
 """Small graphs instead of the source of a case, on which queries that agree on the source may differ.
 
-They are made of the patterns of queries, filled with few different terms at which answers change.
+The graphs are made of the patterns of queries, filled with few different terms at which answers change.
 """
 
 from __future__ import annotations
@@ -472,7 +472,7 @@ class _Pools:
     def term(self, query: Select, token: str, edges: Sequence[Edge], number: int | None) -> Term:
         """Return a random term for a variable of a query.
 
-        It is a predicate, a class, a literal or a node, as the `edges` with the variable need it. Choices come from
+        The `edges` with the variable decide whether it is a predicate, a class, a literal or a node. Choices come from
         constants of the queries, compared constants and their neighbours, samples of the source, and generated nodes.
         With a `number`, a new node has this number in its name.
         """

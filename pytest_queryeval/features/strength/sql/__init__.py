@@ -106,8 +106,8 @@ def _edited(tree: exp.Expr, edit: Mutation, dialect: str) -> str:
 def _uncompared_columns(tree: exp.Expr, policy: Policy) -> list[exp.Expr]:
     """Return the selected columns that the policy's `gold_columns` leave out of the comparison.
 
-    The result is empty without `gold_columns`. It is also empty if rows may depend on such columns (DISTINCT, GROUP BY,
-    ORDER BY, set operations), and if SELECT has items that are neither columns nor have an alias.
+    The result is empty without `gold_columns`. Rows may depend on such columns by DISTINCT, GROUP BY, ORDER BY or a set
+    operation; then the result is empty, too. So it is if SELECT has items that are neither columns nor have an alias.
     """
     gold_columns = {name.casefold() if isinstance(name, str) else name for name in policy.gold_columns}
     if not gold_columns or not isinstance(tree, exp.Select) or any(map(tree.args.get, ("distinct", "group", "order"))):

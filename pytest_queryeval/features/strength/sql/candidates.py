@@ -61,10 +61,10 @@ SIZES_AND_NULL_SHARES = ((6, 0.05), (6, 0.3), (16, 0.15), (16, 0.3), (20, 0.15),
 class CandidateDatabases:
     """Small databases with the tables of a case's source; a state is the rows by table.
 
-    They satisfy the constraints that the rows of the source satisfy. With `read_by`, they also satisfy all declared
-    constraints, and only tables that these queries read, or that such tables refer to, have rows. Raise `SourceError`
-    if the source cannot list its tables, or if the answer of a query in `read_by` depends on more than data, such as
-    the time.
+    The databases satisfy the constraints that the rows of the source satisfy. With `read_by`, the databases also
+    satisfy all declared constraints, and only tables that these queries read, or that such tables refer to, have rows.
+    Raise `SourceError` if the source cannot list its tables, or if the answer of a query in `read_by` depends on more
+    than data, such as the time.
     """
 
     def __init__(self, case: Case, session: Session, read_by: Sequence[str] = ()) -> None:

@@ -398,7 +398,7 @@ def _opposite_direction(key: exp.Expr, site: Site) -> exp.Expr:
 
 
 def _identifier(name: str, site: Site) -> exp.Identifier:
-    """Return the name of a column as an identifier, quoted if the dialect would change its case otherwise."""
+    """Return the name of a column as an identifier, with quotes if the dialect would change its case without them."""
     return exp.to_identifier(name, quoted=Dialect.get_or_raise(site.dialect).case_sensitive(name) or None)
 
 

@@ -1,6 +1,6 @@
-"""What holds for the rows of a SELECT, on all data that satisfy the declared constraints.
+"""Facts about the rows of a SELECT, on all data that satisfy the declared constraints.
 
-What does not follow from keys, NOT NULL, foreign keys and the conditions of the query is assumed not to hold.
+A fact that does not follow from keys, NOT NULL, foreign keys and the conditions of the query is assumed to be false.
 """
 
 from __future__ import annotations

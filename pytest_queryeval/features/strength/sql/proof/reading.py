@@ -452,8 +452,8 @@ def _row_number(clause: exp.Expr | None) -> int | None:
 def require_one_meaning(tree: exp.Expr, text: str, dialect: str) -> None:
     """Raise `UnprovableError` if an engine may read a query differently from the tree that the parser made of it.
 
-    This concerns ambiguous types, repeated names in WITH, `true` and `false` as names, tokens that the parser drops,
-    and comparisons or `||` next to other operators without parentheses.
+    Causes are ambiguous types, repeated names in WITH, `true` and `false` as names, tokens that the parser drops, and
+    comparisons or `||` next to other operators without parentheses.
     """
     if tree.find(exp.Cast) and _AMBIGUOUS_TYPES.search(text):
         raise UnprovableError("a type that the parser takes for another one")
