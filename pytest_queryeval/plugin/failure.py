@@ -83,7 +83,10 @@ def failure_lines(result: CaseResult, report: CaseReport) -> Iterator[str]:
 
 
 def _story_lines(story: Sequence[Part], result: CaseResult) -> Iterator[str]:
-    """Yield the lines for each part of a story; the differing rows come from `result`."""
+    """Yield the lines for the parts of a story: queries, cause, challenge, differing rows, notes and scores.
+
+    Other parts have no lines here. The differing rows come from `result`.
+    """
     queries = {part.name: part.text for part in story if isinstance(part, StoryQuery)}
     shapes = [f"{part.name} {part.answer.shape}" for part in story if isinstance(part, StoryQuery) and part.answer]
     for part in story:
@@ -163,7 +166,10 @@ def _query_lines(label: str, query: str | None, other: str | None) -> Iterator[s
 
 
 def _wrapped(line: str, counterpart: str, room: int) -> list[str]:
-    """Return a line of a query, shortened to where it differs from its counterpart, in at most about `room` lines."""
+    """Return a line of a query as lines of LINE_CHARACTERS, shortened to where it differs from its counterpart.
+
+    It becomes several lines, about `room`, only if the differing part is too long for a line.
+    """
     start, end = shared_ends(line, counterpart)
     is_short = len(line) - start - end <= LINE_CHARACTERS - 2
     text = excerpts(line, counterpart, LINE_CHARACTERS * (1 if is_short else room))[0]
@@ -187,7 +193,7 @@ def _shown_blocks(lines: int, start: int, stop: int) -> list[range]:
 
 
 def _answer_differences(result: CaseResult) -> Iterator[str]:
-    """Yield the lines on columns that differ, and on the first differing rows.
+    """Yield the lines on columns that differ, on the first differing rows, and on how many rows are not shown.
 
     The rows come from the answers, because cells in a report have no types.
     """

@@ -194,9 +194,10 @@ def _added_section(title: str, blocks: Iterable[Block], width: int, *, is_whole:
 
 
 def _worst(report: Report, width: int, *, is_whole: bool, are_errors_whole: bool) -> Iterator[Line]:
-    """Yield the cases that did not pass, the worst first, with their findings.
+    """Yield at most MAX_LISTED cases that did not pass, the worst first, with their findings.
 
-    Findings have two lines, unless `is_whole`, or `are_errors_whole` and the case is in error.
+    Cases with the same error count once. Findings have two lines, unless `is_whole`, or `are_errors_whole` and the case
+    is in error.
     """
     worst_cases, sharing = different_faults(worst_first(report))
     if not worst_cases:

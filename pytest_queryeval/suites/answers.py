@@ -162,7 +162,8 @@ def split_turns(case: Node) -> list[Node]:
     the last message of the user, and its conversation all messages up to that question. A turn without content says its
     target, such as a query.
 
-    Raises `CaseError` for a conversation without a target, and `SuiteError` with all turns that cannot be read.
+    Raises `CaseError` for a conversation without a target or with keys such as `gold`. Raises `SuiteError` with all
+    turns that cannot be read.
     """
     if not isinstance(case.value, dict) or CONVERSATION not in case.value:
         return [case]

@@ -407,7 +407,10 @@ class _Reader:
         return sorted(sides[0] | sides[1] if unknown else sides[0] & sides[1])
 
     def _from_item(self, node: exp.Expr, scope: _Scope) -> None:
-        """Read an item of FROM with its joins, and add it to the scope."""
+        """Read an item of FROM with its joins, and add it to the scope.
+
+        A pivot becomes an item whose columns are not known, and all columns that it is made of count as read.
+        """
         if isinstance(node, exp.Final):
             node = node.this
         first = len(scope.items)

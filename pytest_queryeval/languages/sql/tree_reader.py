@@ -193,7 +193,8 @@ class TreeReader:
     def _ordering(self, node: exp.Query, scope: Scope) -> Ordering | None:
         """Return ORDER BY; None without it.
 
-        A key that is a name refers to an alias of the list first, then to a column.
+        A key that is a name refers to an alias of the list first, then to a column. Directions that are the same for
+        all keys are stated once, and NULLS FIRST or LAST only if it is not the default.
         """
         clause = node.args.get("order")
         if clause is None:

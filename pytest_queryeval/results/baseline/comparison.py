@@ -201,9 +201,10 @@ def _is_recorded(case: CaseReport) -> bool:
 
 
 def _has_other_source(old: CaseReport, new: CaseReport) -> bool:
-    """Return whether a case has another source, or its source another state.
+    """Return whether a case has another source, or its source another state; False if a fingerprint is unknown.
 
-    If a state is not known, as for a case that was skipped or in error, the names of the sources decide.
+    If only one state is known, a case that ran both times counts as changed. If that is not so, as for a case that was
+    skipped or in error, the names of the sources decide.
     """
     before, after = fingerprints(old, new)
     states = [fingerprint["source"] for fingerprint in (before, after) if fingerprint and fingerprint["source"]]
