@@ -1,4 +1,4 @@
-"""Metrics of selections: precision and recall of datasets, of all dimensions and of one, such as `recall[COUNTRY]`."""
+"""Metrics of selections: precision and recall of datasets, of all dimensions, and of a dimension: `recall[COUNTRY]`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def dataset_precision(gold: Selection, predicted: Selection) -> float:
 def dataset_recall(gold: Selection, predicted: Selection) -> float:
     """Return the share of gold's datasets that are selected, ids compared as in `dataset_precision`.
 
-    1 without datasets in gold. In [0, 1].
+    The value is 1 without datasets in gold. In [0, 1].
     """
     return dataset_ratios(gold, predicted).recall
 
@@ -54,12 +54,12 @@ def macro_precision(
 ) -> Score:
     """Return the share of selected terms that gold has, as the mean over the dimensions.
 
-    Terms are matched as in `match_terms`, by dimension, whatever their datasets; with `by_dataset` each dataset has
-    dimensions of its own, and gold's `A:B` is also predicted's `A:B(9.0.0)`. A dimension of gold that is not selected
-    has precision 0, and so has one that is selected but not in gold; `macro="target"` leaves the latter out of the
-    mean. If gold has no terms, 0 if any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and
-    figures of each dimension, `details.indicator_selection` the same as text.
-    Source: StatGPT's evaluation of data queries, with values for its undefined ratios.
+    Terms are matched as in `match_terms`, by dimension, whatever their datasets. With `by_dataset`, each dataset has
+    dimensions of its own, and gold's `A:B` is also predicted's `A:B(9.0.0)`. A dimension that only gold or only
+    predicted has counts as precision 0; `macro="target"` leaves dimensions that only predicted has out of the mean. If
+    gold has no terms, the value is 0 if any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and
+    figures of each dimension, `details.indicator_selection` has them as text. A note says if terms only match across
+    datasets. Source: StatGPT's evaluation of data queries, with values for its undefined ratios.
 
     >>> from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Term
     >>> def selected(*ids):
@@ -76,8 +76,9 @@ def macro_precision(
 def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
     """Return the share of gold's terms that are selected, as the mean over gold's dimensions.
 
-    Terms are matched as in `macro_precision`. `macro` changes nothing, since a dimension that is not in gold has no
-    recall; it is accepted so that the three metrics can have the same options. 1 if gold has no terms. In [0, 1].
+    Terms are matched as in `macro_precision`. `macro` changes nothing, because a dimension that gold lacks has no
+    recall; it is accepted so that the three metrics can have the same options. The value is 1 if gold has no terms. In
+    [0, 1].
     """
     ratios, details = _score(gold, predicted, by_dataset, macro)
     return Score(value=ratios.recall, details=details)
@@ -115,9 +116,9 @@ POOLED = (
 def precision(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
     """Return the share of the dimension's selected terms that gold has.
 
-    As in `macro_precision`; with `by_dataset` the dimension is named `DATASET|DIMENSION`, with the id that gold has for
-    the dataset. 0 if only one side has terms of the dimension; None if neither side has any.
-    In [0, 1].
+    Terms are matched as in `macro_precision`. With `by_dataset`, the dimension is named `DATASET|DIMENSION`, with
+    gold's id of the dataset. The value is 0 if only one side has terms of the dimension; it is None, with a note, if
+    neither side has any. In [0, 1].
     """
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
     matched_terms = dimensions.get(dimension)
@@ -128,7 +129,7 @@ def precision(gold: Selection, predicted: Selection, *, dimension: str, by_datas
 def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
     """Return the share of gold's terms of the dimension that are selected, as `precision`.
 
-    0 if nothing is selected; None if the gold answer has no terms of the dimension. In [0, 1].
+    The value is 0 if nothing is selected; it is None, with a note, if gold has no terms of the dimension. In [0, 1].
     """
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
     matched_terms = dimensions.get(dimension)
