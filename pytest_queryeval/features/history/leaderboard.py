@@ -52,7 +52,7 @@ _MISSING: PredictionReport = {**_ANSWERED, "missing": True}
 
 
 class Mean(TypedDict):
-    """The mean of a metric."""
+    """The mean of a metric, its number of cases and its interval."""
 
     mean: float
     n: int
@@ -62,7 +62,7 @@ class Mean(TypedDict):
 
 
 class System(TypedDict):
-    """A system of a leaderboard."""
+    """A system of a leaderboard: its rank, means and differences from the best system."""
 
     name: str
     rank: int | None

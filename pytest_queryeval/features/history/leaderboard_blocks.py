@@ -249,7 +249,7 @@ def group_tables(board: Leaderboard) -> Iterator[Table]:
 
 
 def other_metric_names(systems: Sequence[System]) -> list[str]:
-    """Return the metrics that any system has, except that of the ranking."""
+    """Return the distinct names of all metrics that systems have, except that of the ranking."""
     return list(dict.fromkeys(name for system in systems for name in system["metrics"]))
 
 

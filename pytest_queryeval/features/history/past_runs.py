@@ -60,7 +60,7 @@ class RunChange(Flips):
 
 
 class PastRun(TypedDict):
-    """A run in a history."""
+    """A run in a history: the facts of its report, its means, and how it differs from the run before."""
 
     path: str
     name: str

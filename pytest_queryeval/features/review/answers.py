@@ -47,7 +47,7 @@ NAME_CHARACTERS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemAnswer:
-    """What a system answered to a case, in the first of several trials."""
+    """The answer of a system to a case, in the first of several trials, and its verdict."""
 
     prediction: QueryOrAnswer | Abstention | None
     """None if the report does not have the whole query."""

@@ -76,7 +76,7 @@ class RightAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldDecision:
-    """What a reviewer decided on the golds of a case."""
+    """A line of a review file: what a reviewer decided on the golds of a case."""
 
     case: CaseKey
     digest: str | None
@@ -226,7 +226,10 @@ def now() -> str:
 
 
 def answer_item(query: str, case: Case) -> dict[str, JsonValue]:
-    """Return a prediction as an item of `answers`: a query, a JSON value, or the text of a selection."""
+    """Return a prediction's text as an item of `answers`: a query, a JSON value, or the text of a selection.
+
+    Texts and null are written as JSON, because a suite reads a text as JSON.
+    """
     if KINDS[case.settings.kind].has_queries:
         return {"query": query.strip()}
     unchecked = replace(case, extra={})

@@ -83,7 +83,7 @@ MIN_CHANCE = 0.5  # of the same wrong answer to a case that two systems miss; un
 
 
 class Evidence(TypedDict):
-    """A reason to look at a gold."""
+    """A reason to look at a gold: its kind, a sentence, and details for some kinds."""
 
     kind: EvidenceKind
     text: str
@@ -341,7 +341,7 @@ class ReviewSummary(TypedDict):
 
 
 class RankingSummary(TypedDict):
-    """What a ranking as a whole says."""
+    """The systems, correlations, problems and reviews that a ranking as a whole shows."""
 
     systems: list[SystemSummary]
     correlated: list[Correlation]

@@ -159,7 +159,7 @@ class Reviews:
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """The number of cases below the folder with each digest."""
+        """The number of cases below the folder of the key by digest."""
         return Counter(self.digests.values())
 
     def of_case(self, name: CaseKey, digest: str) -> Sequence[GoldDecision]:
@@ -200,7 +200,7 @@ def _folder_of(pattern: str) -> str:
 
 
 class NoReviewFileError(ReportError):
-    """A suite names no review file."""
+    """Raised if a suite names no review file."""
 
 
 def reviews_of(suite: Suite) -> Reviews:

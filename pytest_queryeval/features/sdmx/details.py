@@ -58,7 +58,7 @@ class DimensionDetails(TypedDict):
 
 
 class SelectionDetails(TypedDict):
-    """The dimensions of a selection by name, as values and as text."""
+    """The dimensions of a selection by name: as values, as text, and as counts; `notes` say what is left out."""
 
     dimensions: dict[str, DimensionDetails]
     indicator_selection: str

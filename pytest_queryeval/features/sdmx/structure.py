@@ -50,7 +50,7 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class DatasetStructure:
-    """The structure of a dataset."""
+    """The id, version and dimensions of a dataset."""
 
     id: str
     """`AGENCY:ID`."""
@@ -115,7 +115,7 @@ class Message:
 
 
 def english_name(names: Mapping[str, str]) -> str:
-    """Return the English name among names by locale, else the first name, else an empty text."""
+    """Return the name of the locale `en`, else of another English one, else the first name, else an empty text."""
     locale = next((locale for locale in names if re.split("[-_]", locale.lower())[0] == "en"), None)
     return names["en"] if "en" in names else names[locale] if locale else next(iter(names.values()), "")
 
@@ -133,7 +133,8 @@ def is_any_version(version: str) -> bool:
 def merge_messages(messages: Iterable[Message]) -> Structure:
     """Return all datasets of the messages, which may refer to each other.
 
-    A dataset is a dataflow with a known data structure, or a data structure without a dataflow.
+    A dataset is a dataflow with a known data structure, or a data structure without a dataflow. Codelists with the same
+    name are united; of other artefacts with the same name and version, the first counts.
     """
     codelists: defaultdict[Reference, dict[str, str]] = defaultdict(dict)
     concepts: defaultdict[Reference, dict[str, Reference | None]] = defaultdict(dict)
@@ -283,7 +284,7 @@ def unlisted_codes(structure: Structure) -> str:
 
 
 def list_names(names: Sequence[str], limit: int, characters: int) -> str:
-    """Return the first `limit` names, truncated, and the number of the others, for a message."""
+    """Return the first `limit` names, each cut to `characters`, and the number of the others, as text for a message."""
     return first_of([one_line(name, characters) for name in names], limit)
 
 

@@ -59,7 +59,7 @@ class Mutant:
 
 
 class Constraints(NamedTuple):
-    """Constraints that every small database of a source satisfies."""
+    """The constraints that every small database of a source satisfies, as an identifying text and as tables."""
 
     text: str
     """Identifies the databases that a search can choose from: other databases have another text."""

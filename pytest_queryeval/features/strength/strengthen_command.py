@@ -317,7 +317,7 @@ class _Search:
                 break
 
     def _golds_run(self, state: Any) -> bool:
-        """Return whether the golds of all cases run on a state."""
+        """Return whether the golds of all cases run without an error on a state."""
         cases = (self._case_on(state, at) for at in range(len(self.strengths)))
         return all(self.session.execute(gold, case).error is None for case in cases for gold in case.golds)
 

@@ -243,7 +243,7 @@ class SqliteTransaction(Transaction):
         return relations(self._connection, self._guard.kinds)
 
     def content(self, relation: Relation) -> tuple[Columns, Rows]:
-        """Return the columns and the rows of a table or a view."""
+        """Return the columns and all rows of a table or a view; the text of a view runs under the guard."""
         columns = "*" if relation.kind == "view" else ", ".join(map(quoted, columns_of(self._connection, relation)))
         self._connection.set_authorizer(self._guard.authorize)  # the text of a view is not trusted
         cursor = self._connection.execute(f"SELECT {columns} FROM {AFTER}.{relation.quoted}")  # noqa: S608 - quoted

@@ -57,7 +57,7 @@ ANSWER_CHOICES: Sequence[Choice] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldCase:
-    """A case whose gold is reviewed."""
+    """A case whose gold is reviewed, with its place in the ranking and its review files."""
 
     ranked: RankedCase
     case: Case
@@ -219,7 +219,7 @@ def _contents(items: Sequence[JsonValue], case: Case) -> list[QueryOrAnswer]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnAnswer:
-    """An answer to judge."""
+    """An answer that an audit drew, to be judged by its question."""
 
     case: Case
     """The case without its golds and the decisions on them: the page neither runs nor shows them."""
@@ -265,7 +265,7 @@ class AuditReview(ReviewTask[DrawnAnswer]):
         return {"choices": ANSWER_CHOICES, "cases": cases, "audit": True}
 
     def case(self, place: int) -> JsonObject:
-        """Return the question, the schema, and the query of the answer."""
+        """Return the question, the schema, and the query of the answer, without golds and systems."""
         answer = self.at(place)
         shown: JsonObject = {
             "systems": [],

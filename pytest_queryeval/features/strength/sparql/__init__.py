@@ -487,7 +487,10 @@ def _is_call(expression: Expr | Group) -> bool:
 
 
 def _other_values(term: str) -> Iterator[str]:
-    """Yield variants of a literal: numbers one above and below, a text in another case or without its language."""
+    """Yield changed texts of a literal: a number one above and below, or the opposite boolean.
+
+    A text loses its language; without one, the case of its first letter changes. Other terms yield nothing.
+    """
     if is_number(term):
         yield from numbers_beside(term)
     elif term.startswith('"') and not term.endswith(">"):

@@ -46,7 +46,11 @@ from pytest_queryeval.text.formatting import one_line
 
 
 def import_any(request: ImportRequest) -> Import:
-    """Return a case for each record of a file: a row of a table, a line, or an item in JSON, YAML or TOML."""
+    """Return a case for each record of a file: a row of a table, a line, or an item in JSON, YAML or TOML.
+
+    The fields of keys are found by `--map`, or by names and values. Raise `QueryEvalError` for a file that cannot be
+    read, and if several fields could be a key.
+    """
     check_request(request, columns=IMPORT_KEYS, is_any_file=True)
     reading = open_test_set(request)
     settings: dict[str, JsonValue] = {} if reading.fields.kind is None else {"kind": reading.fields.kind}

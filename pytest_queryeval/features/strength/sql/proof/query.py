@@ -45,7 +45,7 @@ class UnprovableError(Exception):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OuterJoin:
-    """A LEFT JOIN of a table or a query, after all inner joins."""
+    """A LEFT JOIN of the table or query with this alias, after all inner joins, on all of its conditions."""
 
     alias: str
     conditions: tuple[Term, ...]
@@ -85,7 +85,7 @@ class Block:
 
     @property
     def has_aggregates(self) -> bool:
-        """Whether rows are aggregated, with GROUP BY or without."""
+        """Whether the SELECT has GROUP BY or an aggregate, so that its rows are groups."""
         return self.group is not None or any(aggregates_in(*self.results))
 
     @property
@@ -124,7 +124,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SetOperation:
-    """A set operation without ALL, or UNION ALL."""
+    """A UNION, UNION ALL, INTERSECT or EXCEPT of two queries."""
 
     operator: str
     """`union`, `union all`, `intersect` or `except`."""
@@ -139,7 +139,7 @@ CONSTANTS = frozenset(("number", "text", "null"))
 
 
 def name_of(column: Term) -> Column:
-    """Return the alias and the name of a column."""
+    """Return the alias and the name in a column term."""
     return column[1], column[2]
 
 
@@ -283,7 +283,7 @@ def conjuncts(term: Term) -> Sequence[Term]:
 
 
 def family_of(declared: str, dialect: str) -> str:
-    """Return the family of a column by its declared type; empty if equal values may look different."""
+    """Return the family of a column by its declared type and the dialect; empty if equal values may look different."""
     if dialect != "sqlite":
         return _FAMILIES_OF_TYPES.get(declared.upper().partition("(")[0], "")
     return next(family for word, family in _FAMILIES if word in declared.upper()) if declared else ""

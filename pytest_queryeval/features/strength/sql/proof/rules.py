@@ -422,7 +422,10 @@ def _selects_like(nested: Query, tested: Term) -> bool:
 
 
 def _with_terms(block: Block, function: Callable[[Term], Term]) -> Block | None:
-    """Return a SELECT with a function applied to all parts of its expressions; None if nothing changes."""
+    """Return a SELECT with a function applied to all parts of its expressions; None if no expression changes.
+
+    Conditions that AND joins afterwards become separate conditions.
+    """
     result = block.mapped(lambda term: rewritten(term, function))
     where = tuple(part for term in result.where for part in conjuncts(term))
     having = tuple(part for term in result.having for part in conjuncts(term))
