@@ -8,12 +8,12 @@ import hashlib
 import re
 import socket
 import struct
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import pytest
-import yaml
 from servers import GOOD, JSON, Behaviour, Exchange, Request, table
+from yaml_tables import read_table
 
 CAP = 256 * 2**20  # bytes that an answer may have
 
@@ -132,9 +132,14 @@ def compressed(content: bytes):
     ]
 
 
+@cache
+def gzip_bomb() -> bytes:
+    """Blanks for twice the cap, in some megabytes."""
+    return gzip.compress(b" " * (2 * CAP), 1)
+
+
 def sends_a_gzip_bomb(exchange: Exchange) -> None:
-    """Blanks for twice the cap, in some hundred kilobytes."""
-    exchange.reply(gzip.compress(b" " * (2 * CAP), 1), Content_Encoding="gzip")
+    exchange.reply(gzip_bomb(), Content_Encoding="gzip")
 
 
 def redirects(target: str, status: str = "302 Found") -> Behaviour:
@@ -184,7 +189,7 @@ def sends_too_many_rows(exchange: Exchange) -> None:
     exchange.reply(table(*map(str, range(101))))
 
 
-FAULTS = yaml.safe_load((Path(__file__).parent / "service_faults.yaml").read_text(encoding="utf-8"))
+FAULTS = read_table("service_faults.yaml")
 PARTS = {
     "good": GOOD.decode(),
     "half": GOOD[:-9].decode(),

@@ -1,8 +1,6 @@
 """Pairs of queries that match clause by clause, pairs that do not, and queries in the words of a dozen dialects."""
 
-from pathlib import Path
-
-import yaml
+from yaml_tables import read_table
 
 from pytest_queryeval.core.db_schema import Schema
 
@@ -20,7 +18,7 @@ TOWN = Schema(
         (("person", "boss_id"), ("person", "id")),
     ),
 )
-PAIRS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+PAIRS = read_table("query_pairs.yaml")
 # In SQLite, with the schema of the town.
 MATCHING, DIFFERENT = (tuple(map(tuple, PAIRS[name])) for name in ("matching", "different"))
 # Without a schema: the dialect, and two queries.

@@ -1,16 +1,14 @@
 """A small graph with every sort of term, and queries that have one right answer each, for every engine to give."""
 
-from pathlib import Path
-
 import pyoxigraph
-import yaml
+from yaml_tables import read_table
 
 from pytest_queryeval.core.table import IRI, BlankNode, Literal
 
 EX = "http://example.org/"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 PREFIXES = f"PREFIX : <{EX}>\nPREFIX xsd: <{XSD}>\n"
-DATA = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+DATA = read_table("sparql_queries.yaml")
 AT_PREFIXES = f"@prefix : <{EX}> .\n@prefix xsd: <{XSD}> .\n"
 TURTLE, NAMED = (f"{AT_PREFIXES}{DATA[name]}" for name in ("graph", "named"))
 QUERIES = {name: PREFIXES + body for name, body in DATA["queries"].items()}

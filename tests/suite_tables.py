@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from yaml_tables import TESTS, read_table
 
 HERE = "<HERE>"
-TESTS = Path(__file__).parent
 Change = str | Mapping[str, str | None]  # the text for `<HERE>`, or the texts of files; None removes one
 
 
 def rows(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield an id and the keys of each row of all tables in a folder of the tests, with what its group states."""
     for path in sorted((TESTS / folder).glob("*.yaml")):
-        groups = yaml.safe_load(path.read_text(encoding="utf-8"))
+        groups = read_table(f"{folder}/{path.name}")
         found = ({**group, **row} for group in groups for row in group["rows"])
         for number, row in enumerate(found):
             del row["rows"]

@@ -8,16 +8,15 @@ from collections.abc import Hashable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
 from table_oracle import XSD, Cell, Row, cells_equal, exactly
+from yaml_tables import read_table
 
 from pytest_queryeval.core.table import IRI, FrozenMapping, Literal, Policy, Table, Tie
 
 # Queries by the sort of database that answers them.
-DATABASE_VALUES = yaml.safe_load((Path(__file__).parent / "database_values.yaml").read_text(encoding="utf-8"))
+DATABASE_VALUES = read_table("database_values.yaml")
 NAN, INFINITY = float("nan"), float("inf")
 NUMBERS = (
     *(0, 1, 2, 3, -1, True, 10**6, 10**6 + 1, 2**53, 2**53 + 1, 2**60, 2**60 + 2, 10**25),

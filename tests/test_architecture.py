@@ -14,10 +14,10 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-import yaml
 from documentation import page as page_of
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from yaml_tables import read_table
 
 import pytest_queryeval
 from pytest_queryeval.cli import main
@@ -25,7 +25,7 @@ from pytest_queryeval.cli import main
 PACKAGE = "pytest_queryeval"
 ROOT = Path(pytest_queryeval.__file__).parent
 
-HOUSE = yaml.safe_load(Path(__file__).with_name("architecture.yaml").read_text(encoding="utf-8"))
+HOUSE = read_table("architecture.yaml")
 LAYERS, OWNERS, CHILDREN = HOUSE["layers"], HOUSE["owners"], HOUSE["children"]
 FEATURES_FROM_BELOW = HOUSE["features_from_below"]
 SHARED_MODULES, SHARED_WITH_CHILDREN = HOUSE["shared_modules"], set(HOUSE["shared_with_children"])

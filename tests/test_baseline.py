@@ -6,18 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 from report_parts import ids, merge, part
 from samples import FINGERPRINT, entry
 from scipy import stats
 from signed_differences import adjusted, p_value
+from yaml_tables import read_tables
 
 pytestmark = pytest.mark.feature("report_files")
 
 FOLDER = Path(__file__).parent
-CHANGES, GATE_CHANGES = yaml.safe_load_all((FOLDER / "changes.yaml").read_text(encoding="utf-8"))
+CHANGES, GATE_CHANGES = read_tables("changes.yaml")
 PATH = "music/s.queryeval.yaml"
 MET, UNMET = ("passed", "xpassed"), ("failed", "missed", "xfailed")
 OUTCOMES = (*MET, *UNMET, "error", "skipped")

@@ -8,9 +8,9 @@ from typing import Literal
 
 import jsonschema_rs
 import pytest
-import yaml
 from editor_schemas import objections, read_yaml, schema
 from suites import write
+from yaml_tables import read_table
 
 import pytest_queryeval
 from pytest_queryeval import load_cases
@@ -37,7 +37,7 @@ FILES = sorted(path.relative_to(ROOT) for path in (ROOT / "example_suite").rglob
 SUITE = {"kind": "kind: sql", "source": "source: a.db", "predictor": "predictor: inline"}
 CASE = {"id": "id: a", "gold": "gold: SELECT 1", "predicted": "predicted: SELECT 1"}
 WITHOUT = "without "
-MISTAKES = yaml.safe_load(Path(__file__).with_name("editor_mistakes.yaml").read_text(encoding="utf-8"))
+MISTAKES = read_table("editor_mistakes.yaml")
 SUITE_SCHEMA, SETTINGS_SCHEMA = schema("suite"), schema("settings")
 DEFINITIONS = SUITE_SCHEMA["definitions"] | SETTINGS_SCHEMA["definitions"]
 CASE_KEYS = DEFINITIONS["case"]["else"]["else"]["properties"]

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import duckdb
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from predictor_sorts import write_predictions
 from samples import make_case, query
 from spreadsheets import case as run_case
 from spreadsheets import make_report
+from yaml_tables import read_table
 
 from pytest_queryeval.core.errors import Location, PredictorError
 from pytest_queryeval.core.model import Failure, PredictorSpec, Source
@@ -24,7 +24,7 @@ from pytest_queryeval.reports import REPORTS
 
 pytestmark = pytest.mark.usefixtures("working_folder")
 
-FAULTS = yaml.safe_load(Path(__file__).with_name("prediction_files.yaml").read_text(encoding="utf-8"))
+FAULTS = read_table("prediction_files.yaml")
 
 
 def opened(path, **settings):

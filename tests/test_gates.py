@@ -7,12 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from report_parts import UNEVALUATED, merge, part
 from samples import FINGERPRINT, entry
 from signed_differences import p_value
+from yaml_tables import read_tables
 
 from pytest_queryeval import METRICS
 from pytest_queryeval.core.errors import QueryEvalError, SuiteError
@@ -22,7 +22,7 @@ from pytest_queryeval.suites import load_suite
 
 pytestmark = pytest.mark.feature("report_files")
 
-ROWS, MISTAKES = yaml.safe_load_all((Path(__file__).parent / "gates.yaml").read_text(encoding="utf-8"))
+ROWS, MISTAKES = read_tables("gates.yaml")
 FIRST_LINE = 4
 SETTINGS = "kind: sql\nsource: a.db\ngates:\n"
 SUITE = "cases:\n  - {id: a, gold: x, predicted: y}\n"

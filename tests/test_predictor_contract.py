@@ -10,7 +10,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 from predictor_sorts import (
     CALLING_SORTS,
     FEATURES,
@@ -23,6 +22,7 @@ from predictor_sorts import (
     write_suite,
     write_system,
 )
+from yaml_tables import read_table
 
 from pytest_queryeval.core.errors import PredictorError, SettingError
 from pytest_queryeval.core.model import PredictorSpec
@@ -355,7 +355,7 @@ def test_ctrl_c_ends_a_call_that_hangs_and_keeps_what_was_done(sort, tmp_path, r
     assert int(last) == os.getpid() or not Path("/proc", last).exists()
 
 
-SETTINGS = yaml.safe_load(Path(__file__).with_name("predictor_settings.yaml").read_text(encoding="utf-8"))
+SETTINGS = read_table("predictor_settings.yaml")
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,19 @@
 """Which tables and columns queries read, by hand and by the records of SQLite and DuckDB, and what is out of scope."""
 
-from pathlib import Path
 from random import Random
 
 import pytest
-import yaml
 from generated_reads import RECORDS, SCHEMA, SCRIPT, VIEWS, Writer
 from hypothesis import given
 from hypothesis import strategies as st
+from yaml_tables import read_table
 
 from pytest_queryeval.core.db_schema import Schema
 from pytest_queryeval.core.scope import Scope  # white box: as below
 from pytest_queryeval.languages.sql.reads import Views, view_queries, what_is_read  # white box: names one by one
 from pytest_queryeval.languages.sql.scope import ScopeRules, UnresolvedError, scope_breaches  # white box: as above
 
-TABLE = yaml.safe_load(Path(__file__).with_name("reads.yaml").read_text(encoding="utf-8"))
+TABLE = read_table("reads.yaml")
 KNOWN = Schema(tables={name: tuple(columns) for name, columns in TABLE["tables"].items()})
 HIDDEN = "CREATE VIEW hidden AS SELECT id FROM orders WHERE tenant_id > 0"
 BY_HAND = [(dialect, *row) for dialect, rows in TABLE["reads"].items() for row in rows.items()]

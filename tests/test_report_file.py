@@ -9,7 +9,6 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from report_maker import make_case, make_compared
@@ -17,6 +16,7 @@ from report_parts import command, merge, part, refusal, report_of
 from samples import FINGERPRINT, entry
 from samples import make_case as make_suite_case
 from trees import trees
+from yaml_tables import read_tables
 
 from pytest_queryeval import evaluate
 from pytest_queryeval.cli import main
@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.usefixtures("working_folder"),
 ]
 
-TEXTS, VALUES = yaml.safe_load_all((Path(__file__).parent / "damaged_reports.yaml").read_text(encoding="utf-8"))
+TEXTS, VALUES = read_tables("damaged_reports.yaml")
 MISSING = object()
 PUT = (MISSING, None, True, "x", -1, 0.5, 10**190, -1e300, [], ["x"], [[]], {}, {"x": "y"}, {"a": {"b": {"c": 1}}})
 # What stands right below these is called as one likes: one name of each is enough.

@@ -1,16 +1,14 @@
 """The query in what a model says: code blocks, labels, reasoning and sentences around it."""
 
-from pathlib import Path
-
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from yaml_tables import read_table
 
 from pytest_queryeval import score_pairs
 from pytest_queryeval.languages import KINDS
 
-TABLES = yaml.safe_load((Path(__file__).parent / "unwrapping.yaml").read_text(encoding="utf-8"))
+TABLES = read_table("unwrapping.yaml")
 MAX_ANSWER = 2**18
 SQL, SPARQL = KINDS["sql"], KINDS["sparql"]
 both_kinds = pytest.mark.parametrize("kind", [SQL, SPARQL], ids=["sql", "sparql"])
