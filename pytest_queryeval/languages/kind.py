@@ -83,7 +83,7 @@ class Kind(ABC):
         return gold
 
     def uses_timeout(self, case: Case) -> bool:
-        """Return whether evaluating a case runs something that its `timeout` can end."""
+        """Return whether a query or another program, which `timeout` can end, runs for a case."""
         return self.has_queries and case.runs_queries
 
     @abstractmethod

@@ -294,7 +294,10 @@ class Run:
 
 
 def collected_below(folder: Path, session: pytest.Session) -> Iterator[Path]:
-    """Yield the suite files that pytest would collect below a folder, and those that --ignore excludes."""
+    """Yield the suite files that pytest would collect below a folder, also those that --ignore excludes.
+
+    Links that lead back, and paths that pytest or another plugin ignores, are left out.
+    """
     from pytest_queryeval.suites import is_suite_file, leads_back
 
     is_skipped = partial(_is_not_recursed, session.config)

@@ -76,7 +76,10 @@ class PythonFunction(_Function):
     concurrency = 1
 
     def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return the function's answer; raises `PredictorError` if it raises or returns something else."""
+        """Call the function with the case while the modules next to its file are importable, and return its answer.
+
+        Raises `PredictorError` if the function raises, or returns a coroutine or a value that is no answer.
+        """
         start = time.perf_counter()
         importable: AbstractContextManager[None] = nullcontext()
         if self._siblings and threading.current_thread() is threading.main_thread():
@@ -95,7 +98,10 @@ class AsyncPythonFunction(_Function):
     concurrency = 8
 
     async def predict(self, case: CaseView, trial: int) -> Prediction:
-        """Return the function's answer; raises `PredictorError` if it raises or returns something else."""
+        """Await the function with the case, and return its answer.
+
+        Raises `PredictorError` if the function raises, or returns a value that is no answer.
+        """
         start = time.perf_counter()
         with wrap_predictor_errors(self._target, in_task=True):
             if self._siblings:

@@ -262,7 +262,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def strip_trailing_semicolons(query: str) -> str:
-    """Return a query cut before its trailing semicolons, with the comments between and behind them.
+    """Return a query without its trailing semicolons, and without the comments between and behind them.
 
     A query without trailing semicolon stays as it is. Drivers accept at most one semicolon, and only comments after it.
 

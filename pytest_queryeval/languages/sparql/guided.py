@@ -49,7 +49,7 @@ _ENCODED = (
 def open_query(query: str, prefixes: Mapping[str, str]) -> OpenSparqlQuery | None:
     """Return the choices of a SPARQL query that leaves its answer open; None for any other text.
 
-    `prefixes` are those of the source.
+    `prefixes` are the prefixes that the source declares.
     """
     tree = _select_tree(query, prefixes)
     if tree is None:

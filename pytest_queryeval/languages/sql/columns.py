@@ -250,9 +250,10 @@ class Columns:
         return None
 
     def source(self, node: exp.Expr) -> FromItem:
-        """Return a node of FROM with its columns, from the tables or from the query that it is or names.
+        """Return a node of FROM with its columns, from the tables or from its query.
 
-        The columns are None if they are not known; those of a query that reads itself are not known.
+        The query is a nested one, or one of WITH that the node names. Columns are None if they are not known, as in a
+        query that reads itself.
         """
         query: exp.Expr | None = find_cte(node) if isinstance(node, exp.Table) else node
         if query is None:

@@ -131,7 +131,7 @@ class _Sorted(NamedTuple):
 
 
 class _Keys(NamedTuple):
-    """The sort keys of a choice: those that prefer what is predicted, and those that settle the rest."""
+    """The sort keys of a choice: keys that prefer predicted rows, and other keys that settle the rest."""
 
     preferred: list[exp.Ordered]
     others: list[exp.Ordered]

@@ -194,7 +194,10 @@ _dialect = lru_cache(maxsize=64)(Dialect.get_or_raise)
 
 
 def has_detached_alias(text: str, dialect: str, tokens: Sequence[Token]) -> bool:
-    """Return whether a blank line separates an alias without AS from what it names: then it is text after a query."""
+    """Return whether a blank line separates an alias without AS from the expression or table before it.
+
+    Then the alias is probably the first word of text after the query.
+    """
     ends = _LITERALS_AND_ENDS | _dialect(dialect).parser_class.ID_VAR_TOKENS
     return any(
         after.token_type is TokenType.VAR

@@ -169,9 +169,9 @@ def what_is_read(
     views: Views = NO_VIEWS,
     is_listed: Callable[[TableName], bool] = lambda _: True,
 ) -> Reads:
-    """Return what a query reads.
+    """Return the tables, functions and columns that a query reads, and the parts of it that cannot be resolved.
 
-    A view that `is_listed` counts as a table; any other view is replaced by what its query reads. `is_whole` is false
+    A view that `is_listed` counts as a table; any other view is replaced by the reads of its query. `is_whole` is false
     if the query cannot be parsed.
 
     >>> schema = Schema(tables={"orders": ("id", "price"), "users": ("id", "name")})
@@ -647,7 +647,7 @@ class _Reader:
         self.add("unknown", sources[0] if len(sources) == 1 else ("?",), self._key(name), self._place_of(name))
 
     def _resolved(self, column: exp.Column, scope: _Scope) -> tuple[_Owners, bool]:
-        """Return the columns that a name may stand for, and whether it is known to stand for something.
+        """Return the columns that a name may stand for, and whether it is known to stand for at least one of them.
 
         A name with dots may be a column of a table, or a field of a column; all columns that it may be are returned.
         """

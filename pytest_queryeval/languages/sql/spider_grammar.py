@@ -223,8 +223,8 @@ def _representatives(schema: Schema) -> dict[Column, Column]:
 def published_view(query: str, schema: Schema | None = None) -> View:
     """Return the raw view of a query, with its values and DISTINCT. Cached.
 
-    Without a schema names are not looked up, and a query that only a schema makes readable is rejected. Raise
-    `UnreadableQueryError` for what the published grammar rejects.
+    Without a schema names are not looked up, and a query that only a schema makes readable is rejected. Raises
+    `UnreadableQueryError` for a query that the published grammar rejects.
     """
     return _SpiderParser(tokens_of(query), names_of(schema)).query()
 

@@ -256,7 +256,10 @@ class PredictionsFile:
         return f" ({self._missing_count:,} of {pluralize(self._case_count, 'case')} {verb} none)"
 
     def _key_hint(self, key: str) -> str:
-        """Return the end of a message on a missing key: similar keys that no case has, or what else may be wrong."""
+        """Return the end of a message on a missing key.
+
+        Similar keys of the file that no case has, or another remedy.
+        """
         if not self._entries:
             return ": it is empty"
         if suites := self._entries.get(key):
