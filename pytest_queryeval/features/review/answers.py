@@ -269,10 +269,10 @@ def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Ca
 
 
 def closeness(gold: AnswerGroup, group: AnswerGroup, cause: Cause | None) -> float:
-    """Return `log2(FAR_WORDS / (1 + d))`, at least 0, for d differing words between gold and a group.
+    """Return `log2(FAR_WORDS / (1 + d))`, at least 0, for d differing words between gold's query and the nearest text.
 
-    d counts the words that differ between gold's query and the nearest query of the group, or gold's query after the
-    edits of `cause`. The result is 0 if an answer has no text, as a table, or if gold runs on another source.
+    That is a query of the group, or gold's query after the edits of `cause`. The result is 0 if an answer has no text,
+    as a table, or if gold runs on another source.
     """
     if gold.case.settings.gold_source is not None:
         return 0.0

@@ -213,9 +213,9 @@ class WrittenSuites:
 def write_suites(imported: Import, folder: Path, *, force: bool, is_dry: bool = False) -> WrittenSuites:
     """Write the suites, settings, schemas and predictions of an import into a folder, all or nothing.
 
-    With `is_dry`, everything is checked, and nothing remains. Without `force`, no file is overwritten; existing JSON
-    Schemas are kept. A `predict.py` is never overwritten. Raise `QueryEvalError` if a file exists or cannot be written,
-    or if there is no case.
+    With `is_dry`, they are written to a temporary folder and removed. Without `force`, no file is overwritten; existing
+    JSON Schemas are kept. A `predict.py` is never overwritten. Raise `QueryEvalError` if a file exists or cannot be
+    written, or if there is no case.
     """
     name = _NOT_IN_NAMES.sub("-", imported.name)[:MAX_NAME]
     staging = Path(tempfile.mkdtemp()) / "suites" if is_dry else unfinished_path(folder)

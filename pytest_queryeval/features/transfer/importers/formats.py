@@ -126,9 +126,10 @@ def _gold_lines(path: Path) -> Iterator[dict[str, JsonValue]]:
 
 
 def _with_golds(records: list[Record | SkippedRecord], golds: Path) -> list[Record | SkippedRecord]:
-    """Return the records with queries from the file `golds`, if no record has a query and the file exists.
+    """Return the records with queries from the file `golds`.
 
-    Raise `QueryEvalError` if the file has another number of queries.
+    Unchanged if a record has a query or there is no such file. Raise `QueryEvalError` if the file has another number of
+    queries.
     """
     if any(not isinstance(record, Record) or "query" in record.fields for record in records) or not golds.is_file():
         return records

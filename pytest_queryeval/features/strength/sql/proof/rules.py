@@ -312,9 +312,9 @@ def in_as_exists(block: Block, tables: Tables) -> Block | None:
 def exists_as_join(block: Block, tables: Tables) -> Block | None:
     """Return a SELECT with a join for EXISTS; None if no EXISTS meets the condition.
 
-    Condition: EXISTS is a condition of WHERE, the nested query only joins and filters rows, and one of these holds. A
-    key is equated with columns outside, so that each row has at most one match; or duplicates of rows do not matter
-    [2], [5].
+    Condition: EXISTS is a condition of WHERE, the nested query only joins and filters rows, neither SELECT has a LEFT
+    JOIN, and one of these holds. A key is equated with columns outside, so that each row has at most one match; or
+    duplicates of rows do not matter [2], [5].
     """
     for place, condition in enumerate(block.where):
         if condition[0] != "exists" or not _only_inner_joins(condition[1]) or block.outer_joins:
