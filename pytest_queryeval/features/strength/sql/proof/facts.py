@@ -100,7 +100,7 @@ class Facts:
     def _has_key(self, alias: str, columns: AbstractSet[Column]) -> bool:
         return any(all((alias, name) in columns for name in key) for key in self.keys(alias))
 
-    def not_null(self, term: Term) -> bool:
+    def is_not_null_column(self, term: Term) -> bool:
         """Return whether an expression is a column that is NULL in no row."""
         return term[0] == "column" and self.is_not_null(name_of(term))
 

@@ -83,7 +83,7 @@ def not_null_tests(block: Block, tables: Tables) -> Block | None:
             return replace(block, where=(*block.where[:place], test, *block.where[place + 1 :]))
         if condition[0] == "not" and condition[1][0] == "isnull":
             without_condition = replace(block, where=_without(block.where, place))
-            if Facts(without_condition, tables).not_null(condition[1][1]):
+            if Facts(without_condition, tables).is_not_null_column(condition[1][1]):
                 return without_condition
     return None
 
@@ -103,7 +103,7 @@ def counts(block: Block, tables: Tables) -> Block | None:
             argument = argument[1]
             if argument[0] != "column" or not facts.determine_rows([name_of(argument)]):
                 return term
-        is_never_null = argument[0] in ("number", "text") or facts.not_null(argument)
+        is_never_null = argument[0] in ("number", "text") or facts.is_not_null_column(argument)
         return ("count", ("star",)) if is_never_null else term
 
     return _with_terms(block, counted)
@@ -275,7 +275,7 @@ def anti_joins(block: Block, tables: Tables) -> Block | None:
                 continue
             inner = Block(tables={join.alias: source}, where=join.conditions, select=(), names=())
             remaining = replace(block.without(join.alias), where=_without(block.where, place))
-            if not reads_of(remaining, join.alias) and Facts(inner, tables).not_null(condition[1]):
+            if not reads_of(remaining, join.alias) and Facts(inner, tables).is_not_null_column(condition[1]):
                 return replace(remaining, where=(*remaining.where, ("not", ("exists", inner))))
     return None
 
@@ -299,7 +299,9 @@ def in_as_exists(block: Block, tables: Tables) -> Block | None:
             return term
         nested: Block = inside[2]
         selected = nested.select[0]
-        if is_negated and not (facts.not_null(inside[1]) and Facts(nested, tables).not_null(selected)):
+        if is_negated and not (
+            facts.is_not_null_column(inside[1]) and Facts(nested, tables).is_not_null_column(selected)
+        ):
             return term
         where = (*nested.where, ("eq", inside[1], selected))
         exists = "exists", without_columns(replace(nested, where=where))
@@ -380,7 +382,10 @@ def set_operation_as_condition(query: SetOperation, tables: Tables) -> Query | N
         return None
     if len(left.select) != 1 or not _selects_like(right, left.select[0]):
         return None
-    if not (Facts(left, tables).not_null(left.select[0]) and Facts(right, tables).not_null(right.select[0])):
+    if not (
+        Facts(left, tables).is_not_null_column(left.select[0])
+        and Facts(right, tables).is_not_null_column(right.select[0])
+    ):
         return None
     condition: Term = ("in", left.select[0], replace(right, order=()))
     if query.operator == "except":
