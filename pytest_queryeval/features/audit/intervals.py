@@ -63,11 +63,9 @@ class Count(NamedTuple):
 def estimate_count(count: Count, tails: Tails = LONE_TAILS) -> Estimate:
     """Return how many cases of a stratum have the property; without a judged case the limits are 0 and all cases.
 
-    - `LONE_TAILS` keep the level for a stratum by itself.
-    - `SUM_TAILS` are for an estimate that is added to those of other strata. A sum has so many possible values that its
-      level is hardly ever below 0.94.
-    - `SIDE_TAILS` are for a limit that only one stratum moves, because in the others no judged case has the property,
-      or all have it.
+    `LONE_TAILS` keep the level for a stratum by itself. `SUM_TAILS` are for an estimate that is added to those of other
+    strata. A sum has so many possible values that its level is hardly ever below 0.94. `SIDE_TAILS` are for a limit
+    that only one stratum moves. In the other strata no judged case has the property, or all have it.
     """
     size, judged, hits, expected = count
     if not judged:
@@ -81,14 +79,14 @@ def _upper_limit(size: int, judged: int, hits: int, tails: Tails) -> int:
     """Return the greatest number K of cases with the property for which so few hits are not too unlikely.
 
     The tail P(X < hits) + (1 - w) P(X = hits) of the hypergeometric distribution has to exceed 0.025. With w = 0 that
-    is the exact limit (Wright, "Exact Confidence Bounds when Sampling from Small Finite Universes", 1991), with w = 1/2
-    the mid-p limit (Lancaster, JASA 56, 1961). Here w is the weight of `tails` times the finite population correction.
-    That is the square root of the share of the stratum that is not judged (Cochran, "Sampling Techniques", 1977). The
-    more cases are judged, the fewer values K can have, and the nearer the limits are to the exact limits.
+    is the exact limit (Wright, "Exact Confidence Bounds when Sampling from Small Finite Universes", 1991). With w = 1/2
+    it is the mid-p limit (Lancaster, JASA 56, 1961). Here w is the weight of `tails` times the finite population
+    correction. That is the square root of the share of the stratum that is not judged (Cochran, "Sampling Techniques",
+    1977). The more cases are judged, the fewer values K can have, and the nearer the limits are to the exact limits.
 
     Both tails are 0.05 together. With a skew, the tail on the longer side, above few hits, exceeds 0.025, which makes
-    the interval shorter. There is no skew if at most one judged case has the property, or at most one lacks it, because
-    such intervals easily become too short (Brown, Cai and DasGupta, "Interval Estimation for a Binomial Proportion",
+    the interval shorter. There is no skew if at most one judged case has the property, or at most one lacks it. Such
+    intervals easily become too short (Brown, Cai and DasGupta, "Interval Estimation for a Binomial Proportion",
     Statistical Science 16, 2001).
     """
     from scipy.stats import hypergeom  # takes long to import

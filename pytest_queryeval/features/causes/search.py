@@ -143,7 +143,7 @@ def _translated_gold(case: Case, trial: Trial, session: Session) -> Execution | 
 def _recorded(
     case: Case, trial: Trial, gold_query: str, predicted_query: str, session: Session
 ) -> Cause | SharedPatterns | None:
-    """Return the cause that the recording of the run has; else look for it, and record it."""
+    """Return the cause in the run's recording; if there is none, search for the cause and record it."""
     recording = session.recording
     recorded_cause = None if recording is None else recording.load_cause(gold_query, predicted_query, case)
     if recorded_cause is not None:

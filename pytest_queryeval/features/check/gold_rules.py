@@ -401,7 +401,7 @@ def unknown_term(gold: GoldRun) -> Iterator[str]:
 
 
 def lost_answer(gold: GoldRun) -> Iterator[str]:
-    """Yield messages if an endpoint finds nothing for a SPARQL gold, though something for all its patterns."""
+    """Yield messages if an endpoint finds no answer to a SPARQL gold, though it finds solutions of all its patterns."""
     if gold.table is None or gold.table.rows or gold.query is None or not gold.is_remote or gold.kind.name != "sparql":
         return
     source = gold.case.settings.source

@@ -33,7 +33,7 @@ SYSTEM_SCHEMAS = ("information_schema", "pg_catalog", "pg_toast")
 
 
 def read_statements(query: str) -> list[str] | Failure:
-    """Return the statements of a text without comments before them; a failure if one of them is not allowed.
+    """Return the statements of a text without comments before them; a failure if a statement is not allowed.
 
     Statements may read, change rows, and define tables, views and indexes. None of them ends a transaction, because
     their first words do not.

@@ -267,7 +267,7 @@ def colour_scale(best: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A column chart of some columns of a table."""
+    """The title, columns and axis of a column chart that is drawn from a `ChartTable`."""
 
     title: str
     columns: tuple[str, ...]

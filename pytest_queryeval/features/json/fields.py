@@ -85,8 +85,9 @@ def check_path(options: Mapping[str, JsonValue]) -> None:
 def field(gold: JsonAnswer, predicted: JsonAnswer, *, path: str, policy: Policy = DEFAULT) -> Score | float:
     """Return the share of gold's values at a path, and at all below it, that predicted has in the same place.
 
-    The path is a JSONPath with `[*]` for the elements of lists, as in `field[$.items[*].price]`. Values are those of
-    `path_f1`, and lists are aligned as there. None if gold has no value at the path. In [0, 1].
+    The path is a JSONPath with `[*]` for the elements of lists, as in `field[$.items[*].price]`. Values and the
+    alignment of lists are those of `path_f1`. The score is None, with a note, if gold has no value at the path. In [0,
+    1].
 
     >>> field(JsonAnswer([{"n": 1}, {"n": 2}]), JsonAnswer([{"n": 1}, {"n": 3}]), path="$[*].n")
     0.5

@@ -47,11 +47,11 @@ _CHOICES = {"depth": ("top", "all"), "lists": ("index", "set"), "value_text": ("
 def json_equal(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT) -> Score | float:
     """Return 1 if both answers are equal as JSON values, else 0; `policy` may let more values be equal.
 
-    The order of keys is ignored, that of lists counts. Numbers are compared by value however they are written, so 1
-    equals 1.0 and 1e0; true is not 1, "1" is not 1, and null is not a missing key. A number that is written with a
-    fraction or an exponent has the value of the nearest double (IEEE 754), any other number its exact value: so
-    9007199254740993 differs from 9007199254740993.0, since no double has this value. A number beyond the range of
-    doubles, such as 1e400, is refused when it is read.
+    The order of keys is ignored, that of lists counts. Numbers are compared by value in any notation, so 1 equals 1.0
+    and 1e0. But true is not 1, "1" is not 1, and null is not a missing key. A number with a fraction or an exponent has
+    the value of the nearest double (IEEE 754). Any other number has its exact value. So 9007199254740993 differs from
+    9007199254740993.0, because no double has this value. A number beyond the range of doubles, such as 1e400, is
+    refused when it is read.
 
     >>> json_equal(JsonAnswer({"a": 1, "b": []}), JsonAnswer({"b": [], "a": 1.0}))
     1.0
@@ -77,12 +77,13 @@ def _path_counts(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DE
 def path_f1(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT) -> Score | float:
     """Return the F1 of the pairs of a path and the scalar at it, over the whole answers.
 
-    2·common pairs / (gold's + predicted's pairs). Before paths are compared, elements of lists are aligned in their
-    order, so that the two answers share most pairs: a record that is inserted costs its own pairs only; `policy` may
-    align them otherwise. Pairs of extra keys that it allows do not count. Scalars are compared as in `json_equal`. An
-    empty object or list counts as a scalar, so that every answer has a pair; an answer that is itself a scalar has one
-    pair, with the empty path. In [0, 1]. Where lists are too long to find their best alignment, the score may be too
-    low, and a note says so.
+    2·common pairs / (gold's + predicted's pairs). First the elements of lists are aligned in their order so that the
+    answers share most pairs; a record that is inserted costs only its own pairs. `policy` may align elements in another
+    way, or allow extra keys, whose pairs do not count. Scalars are compared as in `json_equal`.
+
+    An empty object or list counts as a scalar, so that every answer has a pair. An answer that is a scalar has one
+    pair, with the empty path. In [0, 1]. If lists are too long to find their best alignment, the score may be too low,
+    and a note says so.
 
     >>> path_f1(JsonAnswer({"a": {"b": 1, "c": [2, 3]}}), JsonAnswer({"a": {"b": 1, "c": [2]}}))
     0.8
@@ -239,13 +240,14 @@ def structural_similarity(
 ) -> Score | float | None:
     """Return the share of gold's keys that predicted has, less a little for extra keys; values do not count.
 
-    |common keys| / (|gold's keys| + beta·|extra keys|), with 0 < beta ≤ 1; 1 if the denominator is 0, that is if
-    neither has keys. Only the keys of the outermost object count, or of the object that `at`, a JSONPath or a JSON
-    pointer, selects. None if gold has no object there, 0 if predicted has none, both with a note. In [0, 1].
+    |common keys| / (|gold's keys| + beta·|extra keys|), with 0 < beta ≤ 1. The score is 1 if neither side has keys.
+    Only the keys of the outermost object count, or of the object that `at`, a JSONPath or a JSON pointer, selects. The
+    score is None if gold has no object there, and 0 if predicted has none, both with a note. In [0, 1].
 
-    With `depth` all, the paths below count instead, to objects and lists as well as to scalars. Items of lists have
-    their index in the path; with `lists` set all items of a list share one path, so that neither their order nor
-    repeated items count.
+    With `depth` all, paths count instead of keys, to objects and lists as well as to scalars. Items of lists have their
+    index in the path. With `lists` set, all items of a list share one path, so that neither their order nor repeated
+    items count.
+
     Source: StrSS (arXiv 2409.16220), with the top level and beta 0.1.
 
     >>> gold, predicted = JsonAnswer({"a": {"b": 1}}), JsonAnswer({"a": {"c": 1}, "d": 2})
@@ -272,14 +274,15 @@ def semantic_similarity(
 ) -> Score | float | None:
     """Return the mean cosine of the embeddings of gold's and predicted's values under the keys that both have.
 
-    The mean is kept within [0, 1]; single cosines may be below 0. 0 without common keys, also for two empty objects:
-    missing and extra keys count in `structural_similarity`. A value's text is what Python's `str` makes of it, or with
-    `value_text` json its JSON text with sorted keys, which is the same for equal values.
+    The mean is limited to [0, 1]; single cosines may be below 0. The score is 0 without common keys, also for two empty
+    objects. Missing and extra keys count in `structural_similarity`. The text of a value is that of Python's `str`.
+    With `value_text` json it is the JSON text with sorted keys, which is the same for equal values.
 
     Only the values of the outermost object count, or of the object that `at`, a JSONPath or a JSON pointer, selects.
-    None if gold has no object there, 0 if predicted has none, both with a note. With `depth` all, values are compared
-    at each path that both have and that ends on at least one side, in a scalar or an empty object or list; with `lists`
-    set the values at a path are one list, without repetitions and in a fixed order.
+    The score is None if gold has no object there, and 0 if predicted has none, both with a note. With `depth` all,
+    values are compared at each common path at which at least one side has a scalar or an empty object or list. With
+    `lists` set, the values at a path are one list, without repetitions and in a fixed order.
+
     Source: SemSS (arXiv 2409.16220), with the top level and Python's texts.
 
     >>> def alike(model, pairs):  # stands for a model
@@ -316,8 +319,9 @@ def overall_similarity(
 ) -> Score | float | None:
     """Return alpha·StrSS + (1 - alpha)·SemSS, with 0 ≤ alpha ≤ 1.
 
-    The options are those of `structural_similarity` and `semantic_similarity`, and answers have no score, or score 0,
-    as they do there. Two empty objects score alpha. In [0, 1].
+    StrSS is `structural_similarity`, SemSS `semantic_similarity`, with the same options. Answers without a score there,
+    or with the score 0, have it here too. Two empty objects score alpha. In [0, 1].
+
     Source: the overall JSON similarity score of arXiv 2409.16220, with alpha 0.5.
 
     >>> def alike(model, pairs):  # stands for a model

@@ -41,7 +41,7 @@ class TooDeep(Exception):  # noqa: N818 - it is an outcome
 
 
 class _ShortRepr:
-    """A value of any size whose `repr` is short: jsonschema writes whole values into its messages."""
+    """Base of values of any size with a short `repr`, because jsonschema writes whole values into its messages."""
 
     __slots__ = ()
 

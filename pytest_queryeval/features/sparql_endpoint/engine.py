@@ -100,7 +100,7 @@ def check(settings: Settings) -> None:
 
 
 def _service_names(settings: Settings) -> set[str]:
-    """Return the IRIs that SERVICE may name: those of the settings, and with a known profile those of its own data.
+    """Return the IRIs that SERVICE may name: from the settings, and with a known profile the service's own.
 
     A name with an unknown prefix is returned as written.
     """

@@ -429,7 +429,7 @@ def shared_patterns(
 
     filters, gold_filters = without_common(_filters(predicted, common), _filters(gold, common))
     existences, gold_existences = without_common(
-        _existences(predicted), _existences(gold), lambda element: element.condition.head
+        _existence_filters(predicted), _existence_filters(gold), lambda element: element.condition.head
     )
     inner = {id(node) for element in (*existences, *gold_existences) for node in walk(element)}
     outer, gold_outer = ([node for node in side if id(node) not in inner] for side in (only_predicted, only_gold))
@@ -486,8 +486,7 @@ def _with_single_nodes(tree: Select) -> Select:
     return renamed(tree, lambda term: names.get(term, term))
 
 
-def _existences(tree: Select) -> list[Filter]:
-    """Return the filters with EXISTS and NOT EXISTS."""
+def _existence_filters(tree: Select) -> list[Filter]:
     filters = [node for node in walk(tree) if isinstance(node, Filter)]
     return [node for node in filters if node.condition.head in ("EXISTS", "NOT EXISTS")]
 

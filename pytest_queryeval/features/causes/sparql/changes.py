@@ -190,7 +190,7 @@ def oriented(chain: Chain, gold: Chain) -> Chain:
 
 
 def chain_likeness(chain: Chain, gold: Chain, *, least: float) -> float | None:
-    """Return the likeness of two chains in the better direction; None if it is less than `least`."""
+    """Return the likeness of a chain, in the better direction, and gold's chain; None if it is less than `least`."""
     score = likeness(oriented(chain, gold).triple, gold.triple)
     return score if score >= least else None
 

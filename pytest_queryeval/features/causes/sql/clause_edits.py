@@ -184,7 +184,7 @@ class ClauseEdits:
         self._add(label, clause, change, predicted, *steps, extent=Size.CLAUSE)
 
     def _conditions(self, name: str, predicted: exp.Select, gold: exp.Select) -> None:
-        """Add the edits of WHERE, HAVING or QUALIFY."""
+        """Add the edits of the clause `name`: 'where', 'having' or 'qualify'."""
         clause, first_edit = name.upper(), len(self.edits)
         condition, gold_condition = predicted.args.get(name), gold.args.get(name)
         if parts.clause_key(predicted, name) == parts.clause_key(gold, name):

@@ -242,7 +242,7 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
         return answer if isinstance(answer, Table) else None
 
     def remarks() -> Remarks:
-        """Return what to say about texts that the data has in another letter case only."""
+        """Return remarks on compared texts that the data has only in another letter case."""
         return {
             (text.column.rpartition(".")[2].lower(), text.text): f"{text.column} has '{values[0]}'"
             for query_text in (query, gold_query)

@@ -52,7 +52,10 @@ def clause_nodes(query: exp.Expr, name: str) -> list[Any]:
 
 
 def key(node: exp.Expr | str | float | bool | None) -> str:
-    """Return a text that is the same for expressions that mean the same, whatever their layout.
+    """Return a text that is equal for expressions that mean the same, apart from their notation.
+
+    Parentheses, aliases of items, letter case of names, notation of numbers, the order of commutative operands and the
+    direction of comparisons are ignored.
 
     >>> from sqlglot import parse_one
     >>> key(parse_one("(a > 1) AND B = 2.0")) == key(parse_one("2 = b AND 1 < A"))
@@ -118,7 +121,7 @@ def outermost_queries(node: exp.Expr) -> list[exp.Expr]:
 
 
 def common_queries(query: exp.Expr) -> list[exp.Expr]:
-    """Return the queries in WITH."""
+    """Return the queries in WITH, without their names, in order."""
     return [cte.this for common in clause_nodes(query, "with_") for cte in common.expressions]
 
 

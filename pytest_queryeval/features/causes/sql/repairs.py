@@ -281,7 +281,7 @@ def _replacement_columns(column: exp.Column, names: Names, gold_names: Collectio
 
 
 def _is_resolved(column: exp.Column, names: Names) -> bool:
-    """Return whether exactly one table of the query has the column."""
+    """Return whether exactly one table of the query has the column, or an outer query has it."""
     name = column.name.lower()
     if not column.table:
         return len(names.owners(name)) == 1 or (not names.owners(name) and names.find_known(name) is not None)

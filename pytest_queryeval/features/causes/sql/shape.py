@@ -95,7 +95,7 @@ def _can_be_joined(nested: _Nested, select: exp.Select) -> bool:
 
 
 def _nested_conditions(select: exp.Select) -> Iterator[_Nested]:
-    """Yield the conditions on nested queries in WHERE."""
+    """Yield the conditions on nested queries in the WHERE of a SELECT: with IN, `=` or EXISTS, also negated."""
     for condition in (leaf for where in parts.clause_nodes(select, "where") for leaf in parts.leaves(where.this)):
         inner = parts.without_not(condition)
         if isinstance(inner, exp.Exists):
