@@ -77,7 +77,7 @@ class GoldRun:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the case."""
+        """The `Kind` that the case's setting `kind` names."""
         return KINDS[self.case.settings.kind]
 
     @property
@@ -434,7 +434,7 @@ def cut_answer(gold: GoldRun) -> Iterator[str]:
 
 
 def moving_gold(gold: GoldRun) -> Iterator[str]:
-    """Yield a message if the gold query reads the current date or time: its answer changes without the data."""
+    """Yield a message if the gold query reads the current date or time: its answer changes while the data does not."""
     if gold.query is not None and (reading := gold.kind.reads_clock(gold.query, gold.case.settings.dialect)):
         clock = f"the current date or time ({one_line(reading, READING_CHARACTERS)})"
         yield f"the gold query reads {clock}: write the date that is meant"

@@ -108,7 +108,7 @@ SuiteRule: TypeAlias = Callable[[Suites], Iterator[Finding]]
 
 
 def stale_setting(suites: Suites) -> Iterator[Finding]:
-    """Yield a finding for each key, option or threshold that has no effect on any case below."""
+    """Yield a finding for each key, option, threshold or source's `variants` without effect on any case below."""
     for level in suites.levels():
         for path, node in settings_of(level.node):
             reasons: dict[str, None] = {}
@@ -227,7 +227,7 @@ def unused_source(suites: Suites) -> Iterator[Finding]:
 
 
 def nothing_required(suites: Suites) -> Iterator[Finding]:
-    """Yield findings for cases whose wrong answers decide nothing, and for gates that no bad system misses."""
+    """Yield findings for cases whose wrong answers decide nothing, and for gates that any bad system meets."""
     by_suite: dict[Path, list[CaseLevels]] = {}
     for levels in suites.cases:
         by_suite.setdefault(levels.suite.path, []).append(levels)

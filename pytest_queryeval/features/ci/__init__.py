@@ -85,8 +85,9 @@ def append_step_summary(report: Report, path: Path) -> None:
 def annotation_lines(report: Report, root: Path) -> Iterator[str]:
     """Yield GitHub workflow commands: an error for each missed gate and failed case, at most MAX_ERRORS.
 
-    A warning counts the missed gates and failed cases beyond that. Expected failures are left out. Paths of the report
-    are relative to `root`. Paths of annotations are relative to the repository, and are left out for files outside it.
+    A warning counts the missed gates and failed cases beyond that. Wrong answers that count only towards gates are left
+    out. Paths of the report are relative to `root`. Paths of annotations are relative to the repository, and are left
+    out for files outside it.
     """
     workspace = Path(os.environ.get(WORKSPACE) or root)
     gates = [gate for gate in report["gates"] if gate["ok"] is False]

@@ -145,7 +145,7 @@ class Driver(postgres_child.Driver):
         return answer
 
     def describe(self, settings: Settings) -> Answer:
-        """Wait until no other session runs write queries on the database, and return an empty answer; raise `Fault`."""
+        """Wait until no other session runs write queries on the database, and return `PREPARED`; raise `Fault`."""
         self._settings = settings
         session = self._begin(IDLE_SECONDS)
         assert isinstance(session, WriteSession)

@@ -371,7 +371,7 @@ def check_header(path: str) -> None:
 
 
 def isolate_connection(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Take the access to files from a connection, lock its settings, and return it; raise DuckDB's errors.
+    """Set a connection to UTC, take its access to files away, lock its settings, and return it; raise DuckDB's errors.
 
     If that fails, the connection is closed.
     """

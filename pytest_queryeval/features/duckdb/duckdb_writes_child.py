@@ -127,7 +127,7 @@ class Driver(duckdb_child.Driver):
                 self._copies.drop(settings["path"])
 
     def describe(self, settings: Settings) -> Answer:
-        """Make the copy if there is none, and return an empty answer; raise the errors of `run`."""
+        """Make the copy if there is none, and return the answer `PREPARED`; raise the errors of `run`."""
         self._copies.get(settings["path"])
         return PREPARED
 

@@ -90,7 +90,7 @@ class Sheet:
     """The widths that the blocks need by column, in characters."""
 
     def put(self, row: int, column: int, value: Any, style: str = "text") -> None:
-        """Write a plain value or a time into a cell; None leaves it empty."""
+        """Write a plain value or a time into a cell, in a style of `styles`; None leaves the cell empty."""
         if isinstance(value, datetime):
             self.worksheet.write_datetime(row, column, value, self.styles["time"])
         else:

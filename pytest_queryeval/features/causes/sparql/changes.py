@@ -283,7 +283,10 @@ def label_of_paths(old: Sequence[str], new: Sequence[str]) -> CauseLabel:
 
 
 def label_of_ends(path: tuple[str, ...], old: str, new: str) -> CauseLabel:
-    """Return the label of replacing a subject or object at the end of a path."""
+    """Return the label of replacing a subject or object, `old` by `new`, at the end of a path.
+
+    It is 'wrong-join-condition' for two variables, 'wrong-class' for two classes, else that of two constants.
+    """
     if is_variable(old) and is_variable(new):
         return "wrong-join-condition"
     if not _CLASS_STEPS.isdisjoint(path) and old.startswith("<") and new.startswith("<"):
@@ -292,7 +295,7 @@ def label_of_ends(path: tuple[str, ...], old: str, new: str) -> CauseLabel:
 
 
 def label_of_values(old: str, new: str) -> CauseLabel:
-    """Return the label of replacing a constant: 'value-case' if only the letter case of a text differs."""
+    """Return the label of replacing a constant: 'value-case' if only letter case differs, else 'wrong-value'."""
     is_text = old.startswith('"') and new.startswith('"')
     return "value-case" if is_text and old.casefold() == new.casefold() else "wrong-value"
 

@@ -310,7 +310,10 @@ def _clauses_of_select(select: exp.Select) -> Iterator[tuple[str, str, exp.Expr 
 
 
 def _with_table_names(tree: exp.Expr) -> exp.Expr:
-    """Return a copy in which tables have no aliases, except tables that a SELECT reads twice."""
+    """Return a copy in which tables have no aliases, except tables that a SELECT reads twice.
+
+    Columns of the other tables get the tables' own names.
+    """
     tree = tree.copy()
     columns = [(column, parts.table_of(column)) for column in tree.find_all(exp.Column)]
     renamed: set[int] = set()

@@ -353,7 +353,7 @@ def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Exp
 
 
 def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:
-    """Yield edits of two clauses that belong together, such as ORDER BY and LIMIT."""
+    """Yield edits of clauses that belong together: ORDER BY and LIMIT, GROUP BY and HAVING, aggregate and GROUP BY."""
     for clauses, names in _TOGETHER.items():
         joined = [edit for clause in clauses for edit in edits if edit.clause == clause]
         if len(joined) == len(clauses) == len({edit.clause for edit in joined}):

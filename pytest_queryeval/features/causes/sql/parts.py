@@ -357,7 +357,7 @@ def argument(function: exp.Expr) -> exp.Expr:
 
 
 def label_of(node: exp.Expr, gold_node: exp.Expr) -> CauseLabel:
-    """Return the label of the edit that replaces an expression by gold's."""
+    """Return the label of the edit that replaces an expression by gold's, such as 'wrong-column' for two columns."""
     if query_within(node) is not None or query_within(gold_node) is not None:
         return "nesting"
     if _is_value(node) and _is_value(gold_node):

@@ -220,7 +220,10 @@ def _with_nested(gold: exp.Select, predicted: exp.Select, like: _Nested) -> exp.
 
 
 def _without_tables(select: exp.Select, aliases: set[str]) -> exp.Select | None:
-    """Return a copy of a SELECT without tables and the conditions on them; None if their columns are used elsewhere."""
+    """Return a copy of a SELECT without tables and the conditions on them.
+
+    None if it has joins other than plain inner joins, or if it uses columns of these tables elsewhere.
+    """
     if not parts.has_plain_joins(select):
         return None
     copy = select.copy()
