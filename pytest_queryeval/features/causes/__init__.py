@@ -80,6 +80,8 @@ class Edits(NamedTuple):
     """Repairs of a predicted query that its engine refused, by one change, the likeliest first."""
     translations: Iterable[Repair] = ()
     """Further repairs, tried if no other repair runs."""
+    guesses: Iterable[Repair] = ()
+    """Further repairs, which count only if they give gold's answer."""
     first_edits: Sequence[CausingEdit] = ()
     """Edits that were made in the predicted query before its differences were found, such as of unknown terms."""
 

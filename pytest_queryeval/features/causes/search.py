@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations, islice
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,7 +20,7 @@ from pytest_queryeval.core.table import Table
 from pytest_queryeval.engines import is_local
 from pytest_queryeval.evaluation.scoring import Scoring
 from pytest_queryeval.evaluation.session import Session
-from pytest_queryeval.features.causes import EDITS, Correction, Edits, Repair
+from pytest_queryeval.features.causes import EDITS, Correction, Edits, Repair, without
 from pytest_queryeval.features.strength import SmallDatabases
 from pytest_queryeval.features.strength.counterexample import is_refuted
 from pytest_queryeval.languages import KINDS
@@ -38,6 +39,7 @@ MAX_EXTENSIONS = 8  # edits that are tried together with those that are right on
 MESSAGE_CHARACTERS = 200
 _NAME_LABELS = ("unknown-table", "unknown-column", "ambiguous-column")
 _QUERY_LABELS = ("set-operation", "nesting")  # edits that replace a query, and what failed with it
+_WORD = re.compile(r"\w+")
 STILL_WRONG = "; then it runs, but its answer is still wrong"
 STILL_DIFFERENT = "; with that, too, the answers differ"
 THEN_EQUAL = "; with that, the answers are equal"
@@ -266,36 +268,68 @@ class _Search:
         - a repair of the query alone
         - an edit that leads to gold
         - a repair followed by edits that lead to gold
+        - two edits that lead to gold
 
-        The last two change places if no repair runs, or if the query names an ambiguous column. A change that only
+        A guess comes first if it has gold's answer on small databases too, and last otherwise. The second and the third
+        change places if no repair runs, or if the query names an ambiguous column. A change that only
         makes the query run is a cause without a repaired query.
         """
-        cause, attempt = self._repair(label)
+        cause, attempt = self._repair(label, self._differences.repairs)
+        if attempt is None or attempt[1].error is not None:
+            cause, translated = self._repair(label, self._differences.translations)
+            attempt = translated or attempt
         is_ambiguous = label == "ambiguous-column"  # which an edit that leads to gold does not show
         if cause is not None and (cause.is_tested or is_ambiguous):
             return cause
+        guess, _ = self._repair(label, self._differences.guesses)
+        if guess is not None and guess.is_tested:
+            return guess
+        repaired = self._repaired_with_edits(label, cause, attempt)
+        has_rows = bool(_row_count(self._gold))  # an empty answer is hit by chance
+        if guess is None or not has_rows or (repaired is not None and repaired.is_tested):
+            return repaired
+        is_short = repaired is not None and repaired.repaired_query is not None and len(repaired.edits) == 1
+        return repaired if is_short else guess
+
+    def _repaired_with_edits(self, label: CauseLabel, cause: Cause | None, attempt: _Attempt | None) -> Cause | None:
+        """Return edits that lead to gold, after a repair or without; else `cause` or what makes the query run, or None.
+
+        `cause` is a repair that has gold's answer on the source, `attempt` a repair with its execution.
+        """
+        is_ambiguous = label == "ambiguous-column"
         runs = attempt is not None and attempt[1].error is None
         is_first = is_ambiguous or not runs
         further = self._further(attempt) if is_first else None
         repaired = _together(attempt, further) or self._edited(label, tested=cause is not None) or cause
         if repaired is not None or attempt is None or not runs:
-            return repaired
+            return repaired or self._edited(label, most=MAX_EDITS)
         further = further if is_first else self._further(attempt)
+        repaired = _together(attempt, further) or self._edited(label, most=MAX_EDITS)
         is_list = isinstance(further, Cause) and further.repaired_query is None  # of all that is known
         edits = further.edits if isinstance(further, Cause) else ()
         still_wrong = replace(attempt[0], change=f"{attempt[0].change}{STILL_WRONG}")
         known = (edit for edit in edits if is_list or edit.label == "unknown-term")
-        return _together(attempt, further) or Cause(edits=(still_wrong, *known))
+        return repaired or Cause(edits=(still_wrong, *known))
 
-    def _edited(self, label: CauseLabel, *, tested: bool) -> Cause | None:
-        """Return the edit from a failed prediction to gold's answer, labelled as the failure; None if there is none.
+    def _edited(self, label: CauseLabel, *, most: int = 1, tested: bool = False) -> Cause | None:
+        """Return at most `most` edits from a failed prediction to gold's answer; None if there are none.
 
-        If `tested`, the answer has to be gold's on small databases too.
+        The first edit has the label of the failure: it makes the query run, or changes what the message names. If
+        `tested`, the answer has to be gold's on small databases too.
         """
+        message = self._trial.predicted.error.message if self._trial.predicted.error is not None else ""
+
+        def fixes_failure(edit: CausingEdit, edits: QueryEdits) -> tuple[bool, bool]:
+            query = edits.applied([edits.edits.index(edit)]) if edit in edits.edits else None
+            runs = query is not None and self._run(query, self._limited_case).error is None
+            return runs, bool({*_WORD.findall(message)} & {*_WORD.findall(edit.change.partition(" → ")[0])})
+
         for edits in () if self._is_right_in_other_words() else self._differences.groups:
-            for cause in self._causes(edits, most=1):
-                if cause.edits[0].label not in _QUERY_LABELS and (cause.is_tested or not tested):
-                    return replace(cause, edits=(replace(cause.edits[0], label=label), *cause.edits[1:]))
+            for cause in self._causes(edits, most=most):
+                labels = {edit.label for edit in cause.edits}
+                if labels.isdisjoint(_QUERY_LABELS) and (cause.is_tested or not tested):
+                    first = max(cause.edits, key=partial(fixes_failure, edits=edits))
+                    return replace(cause, edits=(replace(first, label=label), *without(cause.edits, [first])))
         return None
 
     def _further(self, attempt: _Attempt | None) -> Cause | SharedPatterns | None:
@@ -305,7 +339,7 @@ class _Search:
         trial, refusals = replace(self._trial, predicted=attempt[1], scores={}), self._refusals + 1
         return _Search(self._case, trial, self._gold, self._session, refusals).cause()
 
-    def _repair(self, label: CauseLabel) -> tuple[Cause | None, _Attempt | None]:
+    def _repair(self, label: CauseLabel, repairs: Iterable[Repair]) -> tuple[Cause | None, _Attempt | None]:
         """Return the first repair of a failed prediction that has gold's answer, and the first repair that runs.
 
         A repair that also has gold's answer on small databases comes before a repair that has it on the source only. If
@@ -314,14 +348,8 @@ class _Search:
         running: _Attempt | None = None
         refused: _Attempt | None = None
         untested: Cause | None = None
-
-        def candidates() -> Iterator[Repair]:
-            if len(self._trial.predicted.query or "") <= MAX_CHARACTERS:
-                yield from self._differences.repairs
-                if running is None:
-                    yield from self._differences.translations
-
-        for repair in islice(candidates(), MAX_REPAIRS):
+        is_long = len(self._trial.predicted.query or "") > MAX_CHARACTERS
+        for repair in () if is_long else islice(repairs, MAX_REPAIRS):
             execution = self._run(repair.query, self._case)
             attempt = CausingEdit(label=label, clause=repair.clause, change=repair.change), execution
             if execution.error is not None:

@@ -24,7 +24,7 @@ from pytest_queryeval.features.causes.sql.alignment import Remarks, align, quali
 from pytest_queryeval.features.causes.sql.changes import Edit, Side, Size, Step, copy_step, replace_step, write, writer
 from pytest_queryeval.features.causes.sql.clause_edits import ClauseEdits
 from pytest_queryeval.features.causes.sql.parts import key, query_within, sources, table_names
-from pytest_queryeval.features.causes.sql.repairs import sql_repairs, sql_translations
+from pytest_queryeval.features.causes.sql.repairs import sql_guesses, sql_repairs, sql_translations
 from pytest_queryeval.features.causes.sql.shape import in_shape_of
 from pytest_queryeval.languages.sql import parse_query
 from pytest_queryeval.languages.sql.columns import Columns
@@ -232,8 +232,13 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     groups = sql_edits(query, gold_query, schema, dialect, widths)
     if predicted.error is not None:
         failed_query = FailedQuery(query, predicted.error.message, gold_query, schema, dialect, case.settings.source)
-        repairs, translations = sql_repairs(failed_query), sql_translations(failed_query)
-        return Edits(groups, databases=DATABASES, repairs=repairs, translations=translations)
+        return Edits(
+            groups,
+            databases=DATABASES,
+            repairs=sql_repairs(failed_query),
+            translations=sql_translations(failed_query),
+            guesses=sql_guesses(failed_query),
+        )
     if not groups:
         return Edits()
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import chain, islice
 from operator import methodcaller
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from sqlglot import Dialect, Token, TokenType, exp
 
@@ -51,6 +51,8 @@ _NAME = re.compile(r"\w+")
 _HINT = re.compile(r"did you mean|perhaps you meant|candidate|\bhint\b|LINE \d", re.IGNORECASE)
 _PLURAL = re.compile(r"(?<=[^_][^_])(?<!s)s(?=_|\Z)")  # the end of a word
 T = TypeVar("T")
+_Use: TypeAlias = tuple[exp.Column, Names]
+"""A column, and the names where it is used."""
 
 
 def sql_repairs(query: FailedQuery) -> Iterator[Repair]:
@@ -77,6 +79,25 @@ def sql_translations(query: FailedQuery) -> Iterator[Repair]:
         trees = filter(None, (ParsedQuery(query.text, dialect).whole_tree for dialect in dialects))
         generator = writer(query.dialect)
         yield from _readable(query, filter(None, (write(tree.copy(), generator) for tree in trees)))
+
+
+def sql_guesses(query: FailedQuery) -> Iterator[Repair]:
+    """Yield repairs that replace an unknown column by a column that only gold names, whatever its spelling."""
+    tree, generator = parse_query(query.text, query.dialect).whole_tree, writer(query.dialect)
+    uses = [] if tree is None or name_label(query.message) is None else _unresolved(tree, query)
+    if tree is None or not uses:
+        return
+    column, names = uses[0]
+    gold_names = _names_of_gold(query) - _names(tree)
+    candidates = [
+        _column_of(names, alias, name, column)
+        for alias, source in names.sources.items()
+        for name in source.columns or ()
+        if name in gold_names
+    ]
+    copies = (changes.changed_copy(tree, _everywhere(uses, new)) for new in candidates)
+    before = write(tree.copy(), generator) or query.text
+    yield from repairs(before, filter(None, (write(copy, generator) for copy in copies)), CLAUSE_OF, "SELECT")
 
 
 def _readable(query: FailedQuery, texts: Iterable[str]) -> Iterator[Repair]:
@@ -208,38 +229,51 @@ def _in_order(text: str, tokens: list[Token]) -> Iterator[str]:
 
 def _trees_with_other_names(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.Expr]:
     """Yield trees with other names instead of those in the message, or with a join to the table of a column."""
-    match = _HINT.search(query.message)
-    names_in_message = {*_NAME.findall(query.message[: match.start() if match else None].lower())}
-    gold = parse_query(query.gold, query.dialect).tree
-    gold_names = _names(gold) - _names(tree) if gold is not None else frozenset()
+    gold_names, uses = _names_of_gold(query), _unresolved(tree, query)
+    new_names = gold_names - _names(tree)
     steps_of_repairs = chain(
-        _other_tables(tree, names_in_message, query.schema, gold_names),
-        _other_columns(tree, names_in_message, query, gold_names),
+        _other_tables(tree, _names_in_message(query), query.schema, new_names),
+        _other_columns(uses, query.schema, new_names),
+        _joining_steps(uses, query.schema, gold_names),
     )
     yield from (changes.changed_copy(tree, steps) for steps in steps_of_repairs)
 
 
-def _other_columns(
-    tree: exp.Expr, names_in_message: set[str], query: FailedQuery, gold_names: Collection[str]
-) -> Iterator[list[Step]]:
-    """Yield the steps that replace the first unresolved or ambiguous column in the message, or that join its table.
+def _names_in_message(query: FailedQuery) -> set[str]:
+    match = _HINT.search(query.message)
+    return {*_NAME.findall(query.message[: match.start() if match else None].lower())}
 
-    Only joins are tried if the column names a table of the schema that FROM does not have.
-    """
-    columns = Columns(query.schema.tables, query.dialect)
-    for column in tree.find_all(exp.Column):
-        names = columns.names_at(column)
-        is_named = {column.name.lower(), column.table.lower()} & names_in_message
-        if names is None or not is_named or _is_resolved(column, names):
-            continue
-        if column.table.lower() not in query.schema.tables.keys() - {*_tables_of(names)}:
-            equal_columns = [node for node in tree.find_all(exp.Column) if key(node) == key(column)]
-            select = column.find_ancestor(exp.Select)
-            uses = [node for node in equal_columns if node.find_ancestor(exp.Select) is select]
-            for new in _replacement_columns(column, names, gold_names):
-                yield [replace_step(node, new) for node in uses]
-        yield from _joining_steps(column, names, query.schema)
-        return
+
+def _names_of_gold(query: FailedQuery) -> frozenset[str]:
+    gold = parse_query(query.gold, query.dialect).tree
+    return frozenset() if gold is None else _names(gold)
+
+
+def _unresolved(tree: exp.Expr, query: FailedQuery) -> list[_Use]:
+    """Return all uses of the first unresolved or ambiguous column that the message names."""
+    columns, names_in_message = Columns(query.schema.tables, query.dialect), _names_in_message(query)
+    unresolved = [
+        (column, names)
+        for column in tree.find_all(exp.Column)
+        if (names := columns.names_at(column)) is not None and not _is_resolved(column, names)
+    ]
+    named = (column for column, _ in unresolved if {column.name.lower(), column.table.lower()} & names_in_message)
+    first = next(named, None)
+    return [] if first is None else [use for use in unresolved if key(use[0]) == key(first)]
+
+
+def _other_columns(uses: Sequence[_Use], schema: Schema, gold_names: Collection[str]) -> Iterator[list[Step]]:
+    """Yield the steps that replace an unresolved or ambiguous column; none if it names a table that FROM lacks."""
+    for column, names in uses[:1]:
+        if column.table.lower() not in schema.tables.keys() - {*_tables_of(names)}:
+            yield from (_everywhere(uses, new) for new in _replacement_columns(column, names, gold_names))
+
+
+def _everywhere(uses: Sequence[_Use], new: exp.Expr) -> list[Step]:
+    """Return the steps that replace the uses of a column by a column that is known there, or by a text."""
+    return [
+        replace_step(node, new) for node, names in uses if not isinstance(new, exp.Column) or _is_resolved(new, names)
+    ]
 
 
 def _names(tree: exp.Expr) -> frozenset[str]:
@@ -274,10 +308,15 @@ def _replacement_columns(column: exp.Column, names: Names, gold_names: Collectio
         for name in source.columns or ():
             bonuses = is_meant + (name in gold_names) + (source.node.name.lower() in gold_names) / 2
             likenesses[alias, name] = (_likeness(written.lower(), name), bonuses)
-    for alias, name in _best_names(likenesses):
-        is_qualified = len(names.sources) > 1 or bool(column.table)
-        identifier = exp.to_identifier(written if name == written.lower() else name, quoted=quoted)
-        yield exp.column(identifier, table=names.sources[alias].node.alias_or_name if is_qualified else None)
+    yield from (_column_of(names, alias, name, column) for alias, name in _best_names(likenesses))
+
+
+def _column_of(names: Names, alias: str, name: str, instead: exp.Column) -> exp.Column:
+    """Return a column of an item of FROM, qualified and quoted like the column that it replaces."""
+    is_qualified = len(names.sources) > 1 or bool(instead.table)
+    written, quoted = instead.name, bool(instead.this.args.get("quoted"))
+    identifier = exp.to_identifier(written if name == written.lower() else name, quoted=quoted)
+    return exp.column(identifier, table=names.sources[alias].node.alias_or_name if is_qualified else None)
 
 
 def _is_resolved(column: exp.Column, names: Names) -> bool:
@@ -295,17 +334,24 @@ def _tables_of(names: Names) -> dict[str, str]:
     return {source.node.name.lower(): source.node.alias_or_name for source in names.sources.values()}
 
 
-def _joining_steps(column: exp.Column, names: Names, schema: Schema) -> Iterator[list[Step]]:
-    """Yield the steps that join a table with a column of this name by a foreign key, and use that table's column."""
-    tables = _tables_of(names)
-    uses = [node for node in names.select.find_all(exp.Column) if key(node) == key(column)]
+def _joining_steps(uses: Sequence[_Use], schema: Schema, gold_names: Collection[str]) -> Iterator[list[Step]]:
+    """Yield the steps that join a table of gold with the used column, by a foreign key, in all SELECTs that use it."""
+    name = next((column.name.lower() for column, _ in uses), "")
+    selects = {id(names): names for _, names in uses}
     for foreign_key in schema.foreign_keys:
         for (table, end), (joined, joined_end) in (foreign_key, foreign_key[::-1]):
-            if table in tables and joined not in tables and column.name.lower() in schema.tables.get(joined, ()):
-                ends = exp.column(end, table=tables[table]), exp.column(joined_end, table=joined)
-                join = exp.Join(this=exp.to_table(joined), on=exp.EQ(this=ends[0], expression=ends[1]))
-                rename = partial(changes.rename_table, name=joined)
-                yield [*((node, rename) for node in uses), (names.select, methodcaller("append", "joins", join))]
+            steps = list[Step]()
+            has_column = joined in gold_names and name in schema.tables.get(joined, ())
+            for names in selects.values() if has_column else ():
+                tables = _tables_of(names)
+                if table in tables and joined not in tables:
+                    ends = exp.column(end, table=tables[table]), exp.column(joined_end, table=joined)
+                    join = exp.Join(this=exp.to_table(joined), on=exp.EQ(this=ends[0], expression=ends[1]))
+                    rename = partial(changes.rename_table, name=joined)
+                    steps += [(node, rename) for node, others in uses if others is names]
+                    steps.append((names.select, methodcaller("append", "joins", join)))
+            if steps:
+                yield steps
 
 
 def _likeness(name: str, known_name: str) -> float:
