@@ -191,8 +191,8 @@ class RowGenerator:
     ) -> list[Row]:
         """Return rows of a table that satisfy its constraints, given the rows of `earlier` tables.
 
-        The number is `size`, more for a group of repeated values, less if keys or references allow fewer rows. `pools`
-        are the values of each column.
+        There are `size` rows, or more for a group of repeated values; there are fewer if keys or references do not
+        allow more. `pools` are the values of each column.
         """
         constraints = self._constraints[name]
         repeated = 0

@@ -52,7 +52,8 @@ class Compared:
 def compared_columns(query: str, dialect: str, tables: Tables) -> Compared:
     """Return the comparisons of a query with columns of `tables`; empty if the query cannot be read.
 
-    A column is compared with constants, with neighbours of COUNT, and with columns of joins and set operations.
+    Columns are compared with constants, with small numbers next to COUNT, and with columns of conditions, joins and set
+    operations. A `*` or a NATURAL JOIN reads all columns.
 
     >>> from pytest_queryeval.features.strength.sql.source_tables import read_tables
     >>> tables = read_tables("CREATE TABLE singer (name TEXT, age INT)", "sqlite")
