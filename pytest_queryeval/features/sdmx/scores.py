@@ -74,7 +74,7 @@ class MatchedTerms:
 
 
 def match_terms(gold: Sequence[Term], predicted: Sequence[Term], *, by_id: bool = False) -> MatchedTerms:
-    """Return the terms of a dimension, matched one to one and as often as possible, with few missing among equal choices.
+    """Return the terms of a dimension, matched one to one: as many as possible, with few missing among equals.
 
     Ids and names are compared exactly, including case and spaces. If a term of gold has only an id or only a name, only
     that is compared; with `by_id`, names are compared only if gold has no id. A name that predicted has from the

@@ -120,7 +120,8 @@ def import_cases(
     """Return an import with a case for each record, whose keys are in the fields of `reading`.
 
     `adapt` changes a record first, or raises `RecordError` to skip it. `id_of` returns the id of a record; by default,
-    it is in the field of `id`. Raise `QueryEvalError` if `--map` makes an answer metadata.
+    the id is in the field of `id`. Each record is counted in `reading`. The import has a warning if no field contains
+    the question. Raise `QueryEvalError` if `--map` makes an answer metadata.
     """
     fields = reading.fields
     answers = [fields.name(key) for key in ANSWERS]
