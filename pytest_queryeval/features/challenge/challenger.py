@@ -129,7 +129,7 @@ def _kept_challenge(case: Case, gold: str, predicted: str, session: Session) -> 
     """Return the challenge in the cache folder for these queries, constraints and policy, else a new challenge.
 
     A new challenge first tries to prove two SQL queries equal, then searches small databases. It is saved unless its
-    verdict is 'unchallenged'.
+    verdict is 'unchallenged', which is also the verdict if the constraints cannot be read.
     """
     try:
         text, tables = constraints(case, gold, predicted, session)

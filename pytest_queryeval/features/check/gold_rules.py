@@ -401,7 +401,11 @@ def unknown_term(gold: GoldRun) -> Iterator[str]:
 
 
 def lost_answer(gold: GoldRun) -> Iterator[str]:
-    """Yield messages if an endpoint finds no answer to a SPARQL gold, though it finds solutions of all its patterns."""
+    """Yield messages if an endpoint finds no answer to a SPARQL gold, though it finds solutions of all its patterns.
+
+    A message is also yielded for a pattern without solution if the pattern without optional steps has one. Cases with
+    `allow_empty` get only these messages.
+    """
     if gold.table is None or gold.table.rows or gold.query is None or not gold.is_remote or gold.kind.name != "sparql":
         return
     source = gold.case.settings.source

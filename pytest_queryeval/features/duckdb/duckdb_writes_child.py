@@ -173,8 +173,9 @@ class DuckDBTransaction(Transaction):
     def changed_rows(self, table: Relation) -> tuple[Columns, Rows, Rows] | None:
         """Return a table's columns, and the rows of its changed chunks after and before the statements.
 
-        None if nothing changed, or if the statements neither name the table nor may change it by triggers. Raise the
-        error of too many rows if more than `max_rows` chunks differ.
+        If a column is called rowid, which hides row ids, all rows are returned. None if nothing changed, or if the
+        statements neither name the table nor may change it by triggers. Raise the error of too many rows if more than
+        `max_rows` chunks differ.
         """
         if table.place[1].lower().replace('"', '""') not in self._query and not has_triggers(self._before):
             return None

@@ -53,7 +53,7 @@ _LIVE = "version "
 
 
 class SourceKeys:
-    """Makes the keys of sources' answers in one run, with the state of each source at its first use."""
+    """Makes the keys of sources' answers in one run; the state of a source is that at its first use."""
 
     def __init__(self) -> None:
         self._facts: dict[tuple[str, str], Facts] = {}

@@ -427,7 +427,7 @@ def _inner_groups(element: Element) -> tuple[Group, ...]:
 
 
 def _exchange(old: Sequence[Element], new: Sequence[Element]) -> list[Step]:
-    """Return the steps that replace elements `old` by `new`, at the place of the first."""
+    """Return the steps that replace the first of the elements `old` by `new`, and drop the others."""
     return [replace_step(old[0], *new), *map(drop_step, old[1:])]
 
 
