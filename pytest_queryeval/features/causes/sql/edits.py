@@ -286,14 +286,12 @@ def sql_edits(
             if tree is None or len([*tree.walk()]) > MAX_NODES or len([*tree.find_all(exp.Select)]) > MAX_SELECTS:
                 return []
             copy = tree.copy()
-            trees.append(query_within(copy) or copy)
+            trees.append((query_within(copy) or copy).pop())
             qualify(trees[-1], Columns(schema.tables, dialect))
         predicted_tree, gold_tree = trees
-        shapes = filter(None, [in_shape_of(gold_tree, predicted_tree)])
-        groups = [
-            SqlEdits(predicted_tree.copy(), gold_tree.copy(), shape, schema, dialect, widths)
-            for shape in (*shapes, None)
-        ]
+        shape = in_shape_of(gold_tree, predicted_tree)
+        groups = [SqlEdits(predicted_tree.copy(), gold_tree.copy(), shape, schema, dialect, widths)] if shape else []
+        groups.append(SqlEdits(predicted_tree, gold_tree, None, schema, dialect, widths))
         # Where nothing but the shape differs, that is the cause.
         return [edits for edits in groups if edits is groups[-1] or not edits.reach_other_shape(())]
     except RecursionError:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from graphlib import TopologicalSorter
 from itertools import chain, cycle, islice
-from operator import itemgetter
+from operator import contains, itemgetter
 from random import Random
 from typing import TypeAlias
 
@@ -131,6 +131,12 @@ class RowGenerator:
                 values = {cell: None for cell in sample if cell is not None}
                 self._sampled[self._pool_of(sampled_column)].update(values)
         self._varied = {name: self._varied_columns(name) for name in self._columns}
+        self._cells_of_fixed = {
+            column: self._allowed(list(islice(self._sampled[self._pool_of(column)], 1)), column, type_)[:1]
+            for name, columns in self._columns.items()
+            for at, (column, type_) in enumerate(columns)
+            if at not in self._varied[name]
+        }
         self._group_sizes = [number for query in compared for number in query.numbers if 1 < number <= MAX_ROWS] or [2]
 
     def _limits_of_key(self, table: str, at: int) -> list[tuple[Cell, Cell]]:
@@ -169,22 +175,28 @@ class RowGenerator:
         rows_by_table: Rows = {}
         for name, columns in self._columns.items():
             column_cells = []
-            for at, (column, type_) in enumerate(columns):
+            for column, type_ in columns:
                 pool = self._pool_of(column)
-                if at not in self._varied[name]:  # the same value in all databases
+                if (fixed_cells := self._cells_of_fixed.get(column)) is not None:  # the same value in all databases
                     pools[pool] = list(islice(self._sampled[pool], 1))
-                elif pool not in pools:
+                    column_cells.append(fixed_cells)
+                    continue
+                if pool not in pools:
                     compared, sampled = list(self._compared[pool]), list(self._sampled[pool])
                     chosen = random.sample(compared, min(len(compared), random.randint(*most_compared)))
                     pools[pool] = [*chosen, *random.sample(sampled, min(sample_size, len(sampled)))]
-                cells = [cell for value in pools[pool] for cell in coerce_value(value, type_, is_strict=self.is_strict)]
-                if (limits := self.ranges.get(column)) is not None:
-                    cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
-                column_cells.append(cells or key_values(type_)[:3])
+                column_cells.append(self._allowed(pools[pool], column, type_))
             rows_by_table[name] = self._table_rows(
                 name, column_cells, rows_by_table, random, max(1, size // random.choice((1, 1, 2))), null_share
             )
         return without_orphans(rows_by_table, self._constraints)
+
+    def _allowed(self, values: Iterable[Cell], column: Column, type_: str) -> Sequence[Cell]:
+        """Return values as the type of a column stores them, within its range; others if it takes none of them."""
+        cells = [cell for value in values for cell in coerce_value(value, type_, is_strict=self.is_strict)]
+        if (limits := self.ranges.get(column)) is not None:
+            cells = [cell for cell in cells if is_in_range(cell, limits)] or list(dict.fromkeys(limits))
+        return cells or key_values(type_)[:3]
 
     def _table_rows(
         self, name: str, pools: Sequence[Sequence[Cell]], earlier: Rows, random: Random, size: int, null_share: float
@@ -207,8 +219,8 @@ class RowGenerator:
             grouped = random.choice(free)
             columns[grouped][:repeated] = [random.choice(pools[grouped])] * repeated
         rows: list[Row] = []
-        key_getters = [itemgetter(*key) for key in constraints.keys]
-        used_keys: set[tuple[int, Cell | Row]] = set()
+        keys_of = [itemgetter(*key) for key in constraints.keys]
+        used_keys: list[set[Cell | Row]] = [set() for _ in keys_of]
         not_null = constraints.not_null_references
         references = [
             _Reference(
@@ -225,14 +237,16 @@ class RowGenerator:
         for row in self._with_copied_rows(name, list(zip(*columns, strict=True)), repeated, random):
             for reference in references:
                 row = reference.match(row, random)
-            if not_null and any(row[at] is None for at in not_null):
+            if not_null and None in map(row.__getitem__, not_null):
                 continue
-            keys = {(number, key_of(row)) for number, key_of in enumerate(key_getters)}
-            if used_keys.isdisjoint(keys):
-                used_keys |= keys
-                rows.append(row)
-                if len(rows) == count:
-                    break
+            keys = [key_of(row) for key_of in keys_of]
+            if any(map(contains, used_keys, keys)):
+                continue
+            for used, key in zip(used_keys, keys, strict=True):
+                used.add(key)
+            rows.append(row)
+            if len(rows) == count:
+                break
         return rows
 
     def _random_column(
@@ -275,7 +289,7 @@ class RowGenerator:
             if number and kind < RESEMBLING * 256:
                 earlier, *changed = random.randbytes(random.choice((2, 2, 3)))
                 model = rows[earlier % number]
-                kept_places = [*in_keys, *(varied[place % len(varied)] for place in changed if varied)]
+                kept_places = [*in_keys, *[varied[place % len(varied)] for place in changed if varied]]
             elif samples and number >= repeated and kind >= (1 - FROM_SOURCE) * 256:
                 model = random.choice(samples)
                 halves = zip(in_keys, random.randbytes(len(in_keys)), strict=True)
@@ -318,11 +332,9 @@ class _Reference:
         Without a row to refer to, the copy refers to itself if that is allowed, else has NULL.
         """
         if self._seen < len(self._rows):
-            new_rows = [
-                row
-                for row in self._rows[self._seen :]
-                if all(is_in_range(row[at], limit) for at, limit in self._limits)
-            ]
+            new_rows = self._rows[self._seen :]
+            if self._limits:
+                new_rows = [row for row in new_rows if all(is_in_range(row[at], limit) for at, limit in self._limits)]
             self._referable += new_rows
             self._keys.update(map(self._referred_key_of, new_rows))
             self._seen = len(self._rows)
@@ -375,10 +387,12 @@ def without_orphans(rows: Rows, constraints: Mapping[str, TableConstraints]) -> 
         count = sum(map(len, valid_rows.values()))
         for name in valid_rows:
             for columns, table, places in constraints[name].references:
-                referred = {tuple(row[at] for at in places) for row in valid_rows.get(table, ())}
-                keys = [tuple(row[at] for at in columns) for row in valid_rows[name]]
+                referred = {*map(itemgetter(*places), valid_rows.get(table, ()))}
+                key_of = itemgetter(*columns)
                 valid_rows[name] = [
-                    row for row, key in zip(valid_rows[name], keys, strict=True) if key in referred or None in key
+                    row
+                    for row, key in zip(valid_rows[name], map(key_of, valid_rows[name]), strict=True)
+                    if key in referred or None in map(row.__getitem__, columns)
                 ]
         if sum(map(len, valid_rows.values())) == count:
             return valid_rows
