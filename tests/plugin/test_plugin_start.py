@@ -62,6 +62,15 @@ def test_a_json_suite_without_schema_and_semantic_metrics_loads_no_library_of_th
     assert not {"torch", "sentence_transformers", "numpy", "jsonschema", "sdmx"} & found["LOADED"]
 
 
+def test_a_run_without_json_answers_loads_no_library_for_them(suite, modules_of):
+    suite(case("one"))
+
+    found = modules_of()
+
+    assert found["STATUS"] == {"0"}
+    assert not {"jsonpath", "jsonschema"} & found["LOADED"]
+
+
 @pytest.mark.parametrize("option", ["--assert=rewrite", "--assert=plain"])
 def test_of_asserts_only_those_of_the_user_are_rewritten(suite, write, modules_of, monkeypatch, option):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_queryeval.core.errors import SettingError
 from pytest_queryeval.core.json_value import JsonAnswer, JsonValue
 from pytest_queryeval.core.metric import Score, metric
 from pytest_queryeval.core.report import Report
 from pytest_queryeval.core.table import Policy
-from pytest_queryeval.documents.json_path import Segment, segments
 from pytest_queryeval.features.json.alignment import Comparison, Value, comparison
 from pytest_queryeval.features.json.difference import path_text
 from pytest_queryeval.features.json.rules import rules_of
@@ -20,6 +19,9 @@ from pytest_queryeval.reports.added_sections import ReportSection
 from pytest_queryeval.reports.blocks import Block, Table, Untrusted
 from pytest_queryeval.reports.sections import CHANGE
 from pytest_queryeval.text.formatting import first_of, format_score, one_line, pluralize, signed
+
+if TYPE_CHECKING:
+    from pytest_queryeval.documents.json_path import Segment
 
 # The steps to values: a key, or None for all elements of a list.
 Field: TypeAlias = "tuple[str | None, ...]"
@@ -72,6 +74,8 @@ def field_scores(gold: JsonAnswer, predicted: JsonAnswer | None, policy: Policy)
 
 def check_path(options: Mapping[str, JsonValue]) -> None:
     """Raise `SettingError` unless the option `path` is a JSONPath of names, `*` and `..` without indexes."""
+    from pytest_queryeval.documents.json_path import segments  # imports a library, which other reports do not need
+
     path = str(options.get("path", "$"))
     try:
         steps = segments(path)
@@ -92,6 +96,8 @@ def field(gold: JsonAnswer, predicted: JsonAnswer, *, path: str, policy: Policy 
     >>> field(JsonAnswer([{"n": 1}, {"n": 2}]), JsonAnswer([{"n": 1}, {"n": 3}]), path="$[*].n")
     0.5
     """
+    from pytest_queryeval.documents.json_path import segments
+
     counts, steps = _field_counts(comparison(gold, predicted, rules_of(policy))), segments(path)
     found = [figures for name, figures in counts.items() if _is_within(name, steps)]
     if not found:
