@@ -273,7 +273,7 @@ def test_multiples_are_exact_in_decimals(found, divisor, number, keeps):
 
 
 HOSTILE = [
-    ("a" * 10_000_000, "$: '" + "a" * 60 + "…' is not of type 'boolean'"),
+    ("a" * 1_000_000, "$: '" + "a" * 60 + "…' is not of type 'boolean'"),
     ([[]] * 100_000, "$: [" + "[], " * 15 + "…] is not of type 'boolean'"),
     ({"a" * 100: 1}, "$: {'" + "a" * 45 + "…': 1} is not of type 'boolean'"),
     (10**3999, "$: a number of about 4000 digits is not of type 'boolean'"),
@@ -307,11 +307,11 @@ def test_keys_are_cut_and_harmless_and_many_are_not_all_named(found):
 
 
 def test_an_answer_of_many_megabytes_or_values_is_checked_in_one_pass(found):
-    texts = ["x" * 1_000_000] * 30
+    texts = ["x" * 1_000_000] * 5
     rows = [{"id": number, "tags": [number, True]} for number in range(10_000)]
     either = {"anyOf": [{"items": {"type": "string"}}, {"type": "null"}]}
 
-    assert found({"items": {"type": "string"}}, [*texts, 1]) == ("$[30]: 1 is not of type 'string'",)
+    assert found({"items": {"type": "string"}}, [*texts, 1]) == ("$[5]: 1 is not of type 'string'",)
     assert found({"uniqueItems": True}, [*rows, rows[7]], is_gold=False) == (
         "$: items 7 and 10000 are equal: {'id': 7, 'tags': [7, True]}",
     )
