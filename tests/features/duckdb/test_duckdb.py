@@ -94,6 +94,11 @@ READING = [
 ]
 
 
+@pytest.fixture(scope="module")
+def kept_hosts():
+    """Keep nothing: a child process sees the variables of the environment that a fixture sets."""
+
+
 def make(path, script=CONCERTS):
     with duckdb.connect(str(path)) as connection:
         connection.execute(script)

@@ -25,6 +25,11 @@ DUCKDB = pytest.mark.feature("duckdb")
 POSTGRESQL = pytest.mark.feature("database_servers")
 
 
+@pytest.fixture(scope="module")
+def kept_hosts():
+    """Keep nothing: two engines have a child process each."""
+
+
 def source_of(stated, folder):
     ((engine, settings),) = stated.items()
     settings = settings if isinstance(settings, dict) else {"path": settings}
