@@ -10,7 +10,7 @@ from open_golds import drawn_cases, may_give
 from pytest_queryeval import evaluate, load_cases
 
 pytest_plugins = ["postgres"]
-PAIRS = int(os.environ.get("QUERYEVAL_OPEN_PAIRS", "300"))
+PAIRS = int(os.environ.get("QUERYEVAL_OPEN_PAIRS", "200"))
 
 
 def judged_pairs(engine, seed, folder, request):

@@ -390,7 +390,7 @@ def suite_of(example: Example, kind: str, key: str, level: str, value: Any) -> t
 
 
 EVALUATE, CHECK = ("evaluate", ".", "--report=r.json"), ("check", ".", "--no-run", "--json")
-COMMANDS = EVALUATE, CHECK
+COMMANDS = CHECK, EVALUATE
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def schemas(conformance):
     return {entry["db_id"]: schema_of_entry(entry) for entry in entries}
 
 
-@pytest.fixture(scope="module", params=[3, pytest.param(1, marks=pytest.mark.slow)], ids=["every third", "all"])
+@pytest.fixture(scope="module", params=[5, pytest.param(1, marks=pytest.mark.slow)], ids=["every fifth", "all"])
 def golds(request, records, schemas):
     return {pair["gold"]: schemas[pair["db_id"]] for pair in records("spider/dail_gpt4.jsonl")[:: request.param]}
 
