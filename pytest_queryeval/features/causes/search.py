@@ -270,9 +270,9 @@ class _Search:
         - a repair followed by edits that lead to gold
         - two edits that lead to gold
 
-        A guess comes first if it has gold's answer on small databases too, and last otherwise. The second and the third
-        change places if no repair runs, or if the query names an ambiguous column. A change that only
-        makes the query run is a cause without a repaired query.
+        A guess comes first if it has gold's answer on small databases too, and last otherwise. If no repair runs, the
+        third comes before an edit that small databases refute; if a column is ambiguous, before any edit.
+        A change that only makes the query run is a cause without a repaired query.
         """
         cause, attempt = self._repair(label, self._differences.repairs)
         if attempt is None or attempt[1].error is not None:
@@ -298,9 +298,12 @@ class _Search:
         """
         is_ambiguous = label == "ambiguous-column"
         runs = attempt is not None and attempt[1].error is None
+        edited = self._edited(label, tested=cause is not None)
+        if edited is not None and edited.is_tested and not is_ambiguous:
+            return edited
         is_first = is_ambiguous or not runs
         further = self._further(attempt) if is_first else None
-        repaired = _together(attempt, further) or self._edited(label, tested=cause is not None) or cause
+        repaired = _together(attempt, further) or edited or cause
         if repaired is not None or attempt is None or not runs:
             return repaired or self._edited(label, most=MAX_EDITS)
         further = further if is_first else self._further(attempt)

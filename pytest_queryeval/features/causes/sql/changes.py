@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import TypeAlias
 
 from sqlglot import Dialect, ErrorLevel, Generator, exp
 
 from pytest_queryeval.core.cause import CauseLabel
-from pytest_queryeval.core.mappings import excluding
+from pytest_queryeval.core.mappings import excluding, grouped
 from pytest_queryeval.features.causes.sql import parts
 from pytest_queryeval.features.causes.sql.parts import key, sources
 
@@ -161,10 +161,17 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
         return  # another edit has dropped all others
     joining = [part for part in parts.clause_operands(select, "where") if parts.is_join_condition(part)]
     dropped = [part for part in joining if tables_in(part) & {*aliases}]
+    equated = grouped((key(column), partner) for column, partner in _partners(select, aliases))
     _replace_columns(select, aliases)
     for condition in dropped:
         drop_condition(condition)
     conditions = [part for part in _joining_conditions(select) if not tables_in(part) & {*aliases}]
+    conditions += [
+        exp.EQ(this=left.copy(), expression=right.copy())
+        for columns in equated.values()
+        for left, right in pairwise(columns)
+        if left.table.lower() != right.table.lower()
+    ]
     if drops_first:
         first.set("this", remaining_joins.pop(0).this.copy())
     select.set("joins", _ordered_joins(remaining_joins, {first.alias_or_name.lower()}, conditions))
@@ -250,17 +257,19 @@ def _joining_conditions(select: exp.Expr) -> list[exp.Expr]:
 
 def _replace_columns(select: exp.Expr, aliases: Sequence[str]) -> None:
     """Replace columns of these tables outside of FROM, in place, by the columns that joins equate with them."""
-    partners = {
-        key(column): partner
-        for condition in parts.linking_conditions(select)
-        if parts.is_join_condition(condition)
-        for column, partner in permutations((condition.this, condition.expression))
-        if column.table.lower() in aliases and partner.table.lower() not in aliases
-    }
+    partners = {key(column): partner for column, partner in _partners(select, aliases)}
     items = sources(select)
     for column in parts.columns_outside_from(select) if partners else ():
         if key(column) in partners and parts.table_of(column) is items[column.table.lower()]:
             column.replace(partners[key(column)].copy())
+
+
+def _partners(select: exp.Expr, aliases: Collection[str]) -> Iterator[tuple[exp.Column, exp.Column]]:
+    """Yield the columns of these tables with the columns of other tables that conditions equate with them."""
+    for condition in filter(parts.is_join_condition, parts.linking_conditions(select)):
+        for column, partner in permutations(condition.find_all(exp.Column)):
+            if column.table.lower() in aliases and partner.table.lower() not in aliases:
+                yield column, partner
 
 
 def join_nested(condition: exp.Expr) -> None:

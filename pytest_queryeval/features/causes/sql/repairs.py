@@ -232,7 +232,7 @@ def _trees_with_other_names(tree: exp.Expr, query: FailedQuery) -> Iterator[exp.
     gold_names, uses = _names_of_gold(query), _unresolved(tree, query)
     new_names = gold_names - _names(tree)
     steps_of_repairs = chain(
-        _other_tables(tree, _names_in_message(query), query.schema, new_names),
+        _other_tables(tree, _names_in_message(query), query.schema, gold_names, new_names),
         _other_columns(uses, query.schema, new_names),
         _joining_steps(uses, query.schema, gold_names),
     )
@@ -281,16 +281,27 @@ def _names(tree: exp.Expr) -> frozenset[str]:
 
 
 def _other_tables(
-    tree: exp.Expr, names_in_message: Collection[str], schema: Schema, gold_names: Collection[str]
+    tree: exp.Expr,
+    names_in_message: Collection[str],
+    schema: Schema,
+    gold_names: Collection[str],
+    new_names: Collection[str],
 ) -> Iterator[list[Step]]:
-    """Yield the steps that replace the first unknown table in the message by tables with similar names."""
+    """Yield the steps that replace the first unknown table in the message by tables with similar names.
+
+    Unless the names differ in plural or underscores only, gold has to read the table.
+    """
     for table in tree.find_all(exp.Table):
         name = table.name.lower()
         if name not in names_in_message or name in schema.tables or find_cte(table) is not None:
             continue
         uses = [node for node in tree.find_all(exp.Identifier) if node.name.lower() == name]
         uses = [node for node in uses if node.parent is table or node.arg_key == "table"]
-        likenesses = {new_name: (_likeness(name, new_name), new_name in gold_names) for new_name in schema.tables}
+        likenesses = {
+            new_name: (likeness, new_name in new_names)
+            for new_name in schema.tables
+            if (likeness := _likeness(name, new_name)) == 1 or new_name in gold_names
+        }
         for new_name in _best_names(likenesses):
             yield [replace_step(node, exp.to_identifier(new_name)) for node in uses]
         return
