@@ -10,7 +10,7 @@ from itertools import combinations, islice
 from types import MappingProxyType
 from typing import TypeAlias
 
-from pytest_queryeval.core.cause import NOTHING, Cause, CausingEdit, SharedPatterns
+from pytest_queryeval.core.cause import NOTHING, Cause, CauseLabel, CausingEdit, SharedPatterns
 from pytest_queryeval.core.mappings import excluding
 from pytest_queryeval.core.model import Answer, Case, Execution
 from pytest_queryeval.core.table import IRI, Literal, Table
@@ -63,7 +63,7 @@ _OTHER_CLAUSES = ("SELECT", "ASK", "CONSTRUCT", "DESCRIBE", "ORDER BY", "LIMIT")
 MAX_GRAPHS = 5  # on which a repaired query is compared with gold; 8 only add edits without effect
 MAX_ASKED = 24  # whether patterns of a query have solutions
 Empty: TypeAlias = tuple[Element, ...]
-"""A triple pattern, a pair of patterns, or patterns with a FILTER of their variables, that have no solution."""
+"""A triple pattern, a pair of patterns, or patterns with a FILTER, that have no solution."""
 MOST_TRIED = 10  # combinations of edits
 MOST_TRIED_OF_MANY = 6  # of more than MAX_PAIRED edits, of which two are hardly ever the cause
 
@@ -192,19 +192,39 @@ class SparqlEdits:
         """The predicted query without the variables of its normal form."""
         return readable(self._tree, self._lines.names)
 
-    def why_nothing(self, unknown: Sequence[CausingEdit], empty_patterns: Sequence[Empty]) -> Cause | None:
-        """Return the cause why predicted finds nothing, with what it lacks otherwise; None if that is not known.
+    def why_nothing(self, unknown: Sequence[CausingEdit], empty_patterns: Sequence[Empty]) -> list[CausingEdit]:
+        """Return the edits that say why predicted finds nothing; an empty list if that is not known.
 
         `unknown` are edits of unknown terms, and `empty_patterns` are patterns without solutions.
         """
         starts = tuple(f"{self._lines.line(element)} " for empty in empty_patterns for element in empty)
         swapped = [edit for edit in self.edits if edit.label == "swapped" and edit.change.startswith(starts)]
-        found = [*unknown, *swapped, *map(self._empty_edit, empty_patterns)][:MAX_TERMS]
+        return [*unknown, *swapped, *map(self._empty_edit, empty_patterns)][:MAX_TERMS]
+
+    def certain(self, answer: Table | None, gold: Table | None) -> list[CausingEdit]:
+        """Return the edits that are needed whatever the patterns are.
+
+        They change a misspelled column, the form, the number of columns, or a LIMIT that cuts the shorter answer.
+        """
+        width = self._extra_columns(self._tree)
+        labels: list[CauseLabel] = ["syntax"]
+        if self._tree.form != self._gold.form:
+            labels.append("wrong-form")
+        elif width < 0 or (width > 0 and self._needs_width):
+            labels.append("missing-column" if width < 0 else "extra-column")
+        if answer is not None and gold is not None and len(answer.rows) != len(gold.rows):
+            rows, limit = min((len(answer.rows), self._tree.limit), (len(gold.rows), self._gold.limit))
+            labels += ["wrong-limit"] if limit == str(rows) else []
+        last_edits = {edit.label: edit for edit in (*self.first_edits, *self.edits)}
+        return [last_edits[label] for label in labels if label in last_edits]
+
+    def listed(self, faults: Sequence[CausingEdit]) -> Cause | None:
+        """Return the cause that consists of known faults, with what predicted lacks otherwise; None without faults."""
         only_gold = self._only_gold()
         missing = CausingEdit(label="missing-pattern", clause="WHERE", change=f"{NOTHING} → {only_gold}")
         cut_or_ordered = ("ORDER", "LIMIT") if self._gold.order or self._gold.limit or self._tree.limit else ()
         further = [missing] if only_gold else self._largest_of_clauses("SELECT", *cut_or_ordered)
-        return Cause(edits=(*found, *further)) if found else None
+        return Cause(edits=(*dict.fromkeys((*faults, *further)),)) if faults else None
 
     def _empty_edit(self, empty: Empty) -> CausingEdit:
         match empty:
@@ -256,17 +276,15 @@ class SparqlEdits:
     @cached_property
     def shared_patterns(self) -> SharedPatterns | None:
         """What both queries have in common and what only one has; None if gold has no triple pattern."""
-        patterns = shared_patterns(self._tree, self._gold, self._names_in_gold, self._lines)
-        broken = [edit.change.split()[0] for edit in self.first_edits if edit.label == "syntax"]
-        return patterns and replace(patterns, only_predicted=(*broken, *patterns.only_predicted))
+        return shared_patterns(self._tree, self._gold, self._names_in_gold, self._lines)
 
 
 def find_edits(predicted: Execution, gold: Execution, case: Case, session: Session) -> Edits:
     """Return the edits from a predicted SPARQL query to gold; raise `SourceError`.
 
     Unknown terms that resemble terms of gold are replaced before all other edits. The fallback is the first of these
-    that applies: a hard-coded answer, the reason why predicted finds nothing, columns joined by UNION, the shared
-    patterns.
+    that applies: a hard-coded answer, the reason why predicted finds nothing, columns joined by UNION, edits that are
+    needed whatever the patterns are, the shared patterns.
     """
     query, gold_query, source = predicted.query or "", gold.query or "", case.settings.source
     policy = case.settings.policy
@@ -301,13 +319,17 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
     most_untested = 0 if cause is not None or is_by_chance else 1
 
     def fallback() -> Cause | SharedPatterns | None:
-        found = cause
-        if found is None and finds_nothing:
+        if cause is not None:
+            return cause
+        faults: list[CausingEdit] = []
+        if finds_nothing:
             changes = [CausingEdit(label="unknown-term", clause="WHERE", change=term.change) for term in required]
             empty = empty_patterns(edits.predicted, unknown, source_terms) if source_terms is not None else []
-            found = edits.why_nothing(changes, empty)
-        if found is None and predicted_table is not None and gold_table is not None:
+            faults = edits.why_nothing(changes, empty)
+        found = None
+        if not faults and predicted_table is not None and gold_table is not None:
             found = edits.union_columns(predicted_table, gold_table)
+        found = found or edits.listed([*faults, *edits.certain(predicted_table, gold_table)])
         if found is not None or (shared := edits.shared_patterns) is None:
             return found
         return replace(shared, unknown_terms=tuple(term.text for term in unknown_terms))
@@ -328,8 +350,8 @@ def find_edits(predicted: Execution, gold: Execution, case: Case, session: Sessi
 def empty_patterns(tree: Select, unknown: Collection[str], source_terms: SourceTerms) -> list[Empty]:
     """Return the required triple patterns with known terms that have no solution.
 
-    If every pattern has one and no term is unknown, return a pair of patterns, or a FILTER with its patterns, without a
-    common solution. The source is asked at most MAX_ASKED times.
+    If every pattern has one and no term is unknown, return a pair of patterns, or a FILTER with its patterns or all
+    patterns, without a common solution. The source is asked at most MAX_ASKED times.
     """
     where = tree.where or Group(())
     budget = iter(range(MAX_ASKED))
@@ -352,7 +374,8 @@ def empty_patterns(tree: Select, unknown: Collection[str], source_terms: SourceT
     triples = [element for element in where.elements if isinstance(element, Triple)]
     joined: list[Empty] = [pair for pair in combinations(triples, 2) if {*variables(pair[0])} & {*variables(pair[1])}]
     filtered: list[Empty] = [
-        (*(triple for triple in triples if {*variables(triple)} & {*variables(element)}), element)
+        (*(triple for triple in triples if is_whole or {*variables(triple)} & {*variables(element)}), element)
+        for is_whole in (False, True)
         for element in where.elements
         if isinstance(element, Filter) and not any(isinstance(part, Group) for part in walk(element))
     ]
