@@ -79,7 +79,10 @@ class EngineContract:
         return query
 
     def broken_sources(self, folder: Path) -> Iterable[tuple[Source, str]]:
-        """Yield sources that cannot be read, and what the message says; `folder` is empty. None by default."""
+        """Yield sources that cannot be read, with a text that the message of the error contains.
+
+        `folder` is an empty folder for their files. There are no such sources by default.
+        """
         return ()
 
     def _execute(self, engine: Engine, query: str, *, is_late: bool = False, max_rows: int | None = None) -> Execution:

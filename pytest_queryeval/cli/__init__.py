@@ -45,6 +45,11 @@ class _CommandParser(_Parser):
         self._command = command
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse arguments with the options of the command and `--json`; return the options and the unknown arguments.
+
+        The options contain `run`, the function of the command, and `parser`, this parser. Exit with an error if an
+        unknown option would be read as a positional argument.
+        """
         command = import_module(COMMANDS[self._command].module)
         self.description, self.epilog = command.__doc__, f"example: {command.EXAMPLE}"
         command.add_arguments(self)

@@ -68,7 +68,7 @@ class GoldReport(QueryReport):
     """The gold query that gave the scores, with its result."""
 
     index: int
-    """Which of several golds counted, from 0."""
+    """The index of this gold among the golds of the case, from 0."""
 
 
 class PredictedReport(QueryReport):

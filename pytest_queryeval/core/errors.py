@@ -50,7 +50,10 @@ class EngineError(QueryEvalError):
 
 
 class SettingError(QueryEvalError):
-    """A setting of a source, a predictor or a metric has an invalid value or an unknown name; `setting` is its name."""
+    """A setting of a source, a predictor or a metric has an unknown name or an invalid value.
+
+    The message is `problem` alone. `setting` is the name by which the caller finds the line in the suite.
+    """
 
     def __init__(self, setting: str, problem: str) -> None:
         super().__init__(problem)

@@ -49,7 +49,10 @@ class Recording(Protocol):
     replay: bool
 
     def check(self) -> None:
-        """Raise `QueryEvalError` if a replay has nothing to replay, or if a recording cannot be saved."""
+        """Raise `QueryEvalError` if a replay has no folder to read, or if the folder for entries cannot be made.
+
+        Without `replay`, the folder is made.
+        """
 
     def call(self, case: Case, spec: PredictorSpec, trial: int, schema: Callable[[], str | None]) -> RecordedCall:
         """Return the call of a predictor for a trial of a case.

@@ -204,10 +204,11 @@ class Language:
         return re.compile(pattern, re.MULTILINE | re.DOTALL)
 
     def is_query(self, text: str) -> bool:
-        """Return whether a text begins like a query, and has fences only in its strings, names and comments.
+        """Return whether a text begins like a query and contains no code fence or reasoning tag outside the query.
 
-        Tags of reasoning may be only in its strings and names. If a string, name or comment does not end, its content
-        is unknown, and the text is not a query.
+        A text without fences and tags only has to begin like a query. In any other text, fences may be in strings,
+        names and comments; reasoning tags only in strings and names. Such a text is no query if it begins with a
+        sentence, or if a string, name or comment does not end.
         """
         if not self.start.match(text):
             return False

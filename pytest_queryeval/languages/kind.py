@@ -211,7 +211,10 @@ class Kind(ABC):
         return ""
 
     def without_data(self, query: str, dialect: str) -> str | None:
-        """Return a query that answers as `query` would on an empty source; None if there is no such query."""
+        """Return a query for the same source that reads every table or graph as empty.
+
+        None if the query cannot be rewritten so, for example because it does not parse. None by default.
+        """
         return None
 
     def normal_text(self, query: str, dialect: str) -> str:

@@ -16,9 +16,9 @@ IGNORES = frozenset({"row_order", "extra_columns"})
 def arity_f1(gold: Table, predicted: Table) -> float:
     """Return how well the numbers of columns agree: 2 * min(a, b) / (a + b) for a gold and b predicted columns.
 
-    1 if neither has columns. Columns are those of the result's header, which an empty answer has, too. Without a source
-    they are those that the query selects; `*` then has no score. In [0, 1]. Source: BuildingQA's arity matching F1,
-    whose code counts the first row's keys or words of the query instead.
+    The score is from 0 to 1, and 1 if neither answer has columns. The columns are those of the result's header, which
+    an empty answer also has. Without a source they are the columns that the query selects; `*` then has no score.
+    Source: BuildingQA's arity matching F1, whose code counts the first row's keys or words of the query instead.
 
     >>> arity_f1(Table(columns=("a", "b"), rows=()), Table(columns=("x", "y", "z"), rows=()))
     0.8
@@ -39,11 +39,12 @@ ENTITY_COUNTS = ("entity", _by_column)
 
 @metric(counts=ENTITY_COUNTS, ignores=IGNORES)
 def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """Return how many of the right values are in the right columns, in any rows.
+    """Return the F1 of the distinct values of columns, in any rows.
 
     Under the best alignment, precision and recall of the distinct values of each column are averaged over gold's
-    columns; the score is the F1 of these two means. NULL is an ordinary value. Both without rows 1, one without rows 0,
-    fewer predicted columns than gold columns 0. In [0, 1]. Source: BuildingQA's entity set F1.
+    columns; the score is the F1 of these two means. NULL is an ordinary value. The score is from 0 to 1. It is 1 if
+    neither answer has rows, and 0 if only one has. Otherwise it is 0 if predicted has fewer columns than gold. Source:
+    BuildingQA's entity set F1.
 
     >>> gold = Table(columns=("x",), rows=((1,), (2,)))
     >>> round(entity_set_f1(gold, Table(columns=("y",), rows=((1,),))), 3)
@@ -58,8 +59,7 @@ def entity_set_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
 def entity_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the mean over gold's columns of the share of predicted's distinct values that are right.
 
-    As in `entity_set_f1`. Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0.
-    In [0, 1].
+    Values, columns and special cases are as in `entity_set_f1`. The score is from 0 to 1.
     """
     precision, _, columns = _sums(gold, predicted, policy)
     return precision / columns
@@ -69,8 +69,7 @@ def entity_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()
 def entity_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the mean over gold's columns of the share of their distinct values that are predicted.
 
-    As in `entity_set_f1`. Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0.
-    In [0, 1].
+    Values, columns and special cases are as in `entity_set_f1`. The score is from 0 to 1.
     """
     _, recall, columns = _sums(gold, predicted, policy)
     return recall / columns
@@ -98,11 +97,12 @@ ROW_COUNTS = ("row", lambda gold, predicted, policy: row_counts(gold, predicted,
 
 @metric(counts=ROW_COUNTS, ignores=IGNORES)
 def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """Return how many rows are right, whatever the names and the order of the columns.
+    """Return the F1 of the rows, whatever the names and the order of the columns.
 
-    Under the best alignment, 2 * |multiset intersection of rows| / (n + m) for n gold and m predicted rows. Predicted
-    columns that no gold column maps to are dropped first. Both without rows 1, one without rows 0, fewer predicted
-    columns than gold columns 0. In [0, 1]. Source: BuildingQA's row matching F1.
+    Under the best alignment, the score is 2 * |multiset intersection of rows| / (n + m) for n gold and m predicted
+    rows. Predicted columns that no gold column maps to are dropped first. The score is from 0 to 1. It is 1 if neither
+    answer has rows, and 0 if only one has. Otherwise it is 0 if predicted has fewer columns than gold. Source:
+    BuildingQA's row matching F1.
 
     >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, "b")))
     >>> row_matching_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 1))))
@@ -115,7 +115,8 @@ def row_matching_f1(gold: Table, predicted: Table, *, policy: Policy = Policy())
 def row_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the share of predicted rows that are right: |multiset intersection of rows| / m, as in `row_matching_f1`.
 
-    Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
+    The score is from 0 to 1. It is 1 if neither answer has rows, and 0 if only one has. Otherwise it is 0 if predicted
+    has fewer columns than gold.
     """
     return row_counts(gold, predicted, policy).precision
 
@@ -124,7 +125,8 @@ def row_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
 def row_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the share of gold's rows that are predicted: |multiset intersection of rows| / n, as in `row_matching_f1`.
 
-    Both without rows 1, one without rows 0, fewer predicted columns than gold columns 0. In [0, 1].
+    The score is from 0 to 1. It is 1 if neither answer has rows, and 0 if only one has. Otherwise it is 0 if predicted
+    has fewer columns than gold.
     """
     return row_counts(gold, predicted, policy).recall
 
@@ -134,12 +136,11 @@ def row_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> f
     ignores=IGNORES | {"columns"},
 )
 def exact_match_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """Return how many rows are right with the columns in gold's order; names are ignored.
+    """Return the F1 of the rows with the columns in gold's order; names are ignored.
 
-    0 unless both have the same number of columns; else 2 * |multiset intersection of rows| / (n + m) with the i-th
-    predicted column as the i-th gold column. Both without rows 1 if they have the same number of columns, else 0; one
-    without rows 0. In [0, 1].
-    Source: BuildingQA's exact match F1.
+    The score is 0 if the numbers of columns differ. Otherwise it is 2 * |multiset intersection of rows| / (n + m) for n
+    gold and m predicted rows, with the i-th predicted column as the i-th gold column. It is then 1 if neither answer
+    has rows, and 0 if only one has. The score is from 0 to 1. Source: BuildingQA's exact match F1.
 
     >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, "b")))
     >>> exact_match_f1(gold, Table(columns=("v", "w"), rows=(("b", 2), ("a", 1))))

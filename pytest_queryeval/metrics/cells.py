@@ -19,13 +19,13 @@ COUNTS = ("cell", lambda gold, predicted, policy: cell_counts(gold, predicted, p
 
 @metric(counts=COUNTS, ignores=IGNORES)
 def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
-    """Return how many cells are right, row by row in order, in any column.
+    """Return the F1 of the cells, row by row in order, in any column.
 
     The i-th gold row is compared with the i-th predicted row. tp counts the multiset intersections of their cells, fp
     the other predicted cells, fn the other gold cells, including those of rows without partner. F1 = 2·tp / (2·tp + fp
-    + fn), and 2·tp + fp + fn is the number of all cells. Both without rows 1, one without rows 0; no cells on either
-    side 1. In [0, 1]. Source: the worked example in the document of the Denodo AI SDK Evaluator, whose code counts
-    differently (`soft_f1_denodo`). Here it is, with tp 4, fp 2, fn 2:
+    + fn), and 2·tp + fp + fn is the number of all cells. The score is from 0 to 1. It is 1 if neither answer has rows,
+    and 0 if only one has. It is 1 if both have rows, but neither has cells. Source: the worked example in the document
+    of the Denodo AI SDK Evaluator, whose code counts differently (`soft_f1_denodo`). The example has tp 4, fp 2, fn 2:
 
     >>> gold = Table(columns=("a", "b", "c"), rows=(("apple", "red", 35), ("pear", "green", 28)))
     >>> rows = (("apple", "red"), ("pear", "green"), ("plum", "blue"))
@@ -39,7 +39,7 @@ def cell_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> floa
 def cell_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the share of predicted cells that are right: tp / (tp + fp), as `cell_f1` counts them.
 
-    No predicted cells 1 if gold has none either, else 0. In [0, 1].
+    The score is from 0 to 1. If predicted has no cells, the score is 1 if gold has none either, otherwise 0.
     """
     return cell_counts(gold, predicted, policy).precision
 
@@ -48,7 +48,7 @@ def cell_precision(gold: Table, predicted: Table, *, policy: Policy = Policy()) 
 def cell_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the share of gold's cells that are predicted: tp / (tp + fn), as `cell_f1` counts them.
 
-    No cells in gold 1 if predicted has none either, else 0. In [0, 1].
+    The score is from 0 to 1. If gold has no cells, the score is 1 if predicted has none either, otherwise 0.
     """
     return cell_counts(gold, predicted, policy).recall
 
@@ -57,9 +57,9 @@ def cell_recall(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> 
 def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the recall of values: |multiset intersection of all cells| / gold's cells, without NULL on either side.
 
-    Neither rows nor columns matter, and extra predicted cells cost nothing. Values are those of the policy,
-    but without its tolerance: 1 equals 1.0, and 0.1 + 0.2 is not 0.3, as published. Gold without such cells: 1 if
-    predicted has none either, else 0. In [0, 1].
+    Neither rows nor columns matter, and extra predicted cells cost nothing. Values are compared by the policy, but
+    without its tolerance: 1 equals 1.0, and 0.1 + 0.2 is not 0.3, as published. The score is from 0 to 1. If gold has
+    only NULL or no cells, the score is 1 if the same is true of predicted, otherwise 0.
     Source: the "percent overlap" of the Denodo AI SDK Evaluator, f1_eval.py, which gives 0 if neither has cells.
 
     >>> gold = Table(columns=("x", "y"), rows=((1, "a"), (2, None)))
@@ -84,9 +84,10 @@ def value_overlap(gold: Table, predicted: Table, *, policy: Policy = Policy()) -
 def subset_score(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float:  # noqa: B008 (immutable)
     """Return the mean over predicted rows of the share of their distinct values that are in the i-th gold row.
 
-    Precision of rows: the i-th predicted row scores |gold row ∩ predicted row| / |predicted row|, both as sets of
-    values, and a predicted row without partner 0. The order of rows counts, that of columns does not. Both without rows
-    1, one without rows 0; a predicted row without cells 1 if gold's has none either. In [0, 1].
+    The i-th predicted row scores |gold row ∩ predicted row| / |predicted row|, both as sets of values. A predicted row
+    without partner scores 0. The order of rows counts, that of columns does not. The score is from 0 to 1. It is 1 if
+    neither answer has rows, and 0 if only one has. A predicted row without cells scores 1 if its gold row has none
+    either, otherwise 0.
     Source: the "subsetting percentage" in the document of the Denodo AI SDK Evaluator, whose code counts differently
     (`subset_score_denodo`).
 
@@ -110,9 +111,9 @@ def subset_score_denodo(gold: Table, predicted: Table) -> float:
 
     The first 100 rows of both count, with cells as the text that pandas 2 makes of them. w is the number of gold
     columns, n that of gold rows with their duplicates. So gold against itself scores less than 1 if it has a row twice,
-    or a row has a value twice. Gold without rows or columns: 0. Kept as published (its "percent subset", there a
-    hundredfold), to be compared with workbooks; `subset_score` is the sound rule. Source: Denodo AI SDK Evaluator,
-    f1_eval.py.
+    or a row has a value twice. The score is 0 if gold has no rows or no columns. Kept as published (its "percent
+    subset", there a hundredfold), to be compared with workbooks; `subset_score` is the sound rule. Source: Denodo AI
+    SDK Evaluator, f1_eval.py.
 
     >>> gold = Table(columns=("a", "b", "c"), rows=(("apple", "red", 35), ("pear", "green", 28)))
     >>> rows = (("apple", "red"), ("pear", "green"), ("plum", "blue"))

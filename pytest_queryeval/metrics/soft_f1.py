@@ -30,14 +30,14 @@ def _counts(gold: Table, predicted: Table, policy: Policy) -> dict[str, float]:
 
 @metric(counts=("soft", _counts), ignores=IGNORES)
 def soft_f1(gold: Table, predicted: Table, *, policy: Policy = Policy()) -> float | Score:  # noqa: B008 (immutable)
-    """Return how many cells are right in rows that are paired by their content.
+    """Return the F1 of the cells in rows that are paired by their content.
 
     Repeated rows count once. Rows with the same cells are paired first, the rest one to one so that the F1 is the
     highest. Cells of a pair are matched one to one, too: a value is matched as often as both rows have it, so that a
     column predicted twice does not count twice. With w gold columns, a pair adds to tp the share (of w) of matched
     cells, to fp that of the other predicted cells, to fn that of the other gold cells; a row without partner adds 1 to
-    fp or fn. F1 = 2·tp / (2·tp + fp + fn), which is the F1 of tp / (tp + fp) and tp / (tp + fn). Both without rows 1,
-    one without rows 0. In [0, 1].
+    fp or fn. F1 = 2·tp / (2·tp + fp + fn), which is the F1 of tp / (tp + fp) and tp / (tp + fn). The score is from 0 to
+    1. It is 1 if neither answer has rows, and 0 if only one has.
 
     The best pairs are exact up to a million possible pairs of rows, without identical rows. Beyond, rows with the most
     cells in common are paired first; if the pairs may not be the best, the value is returned as a `Score` with a note.

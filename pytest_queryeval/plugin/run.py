@@ -74,7 +74,10 @@ class Run:
 
     @cached_property
     def options(self) -> RunOptions:
-        """The parsed options of the run."""
+        """The options of the run.
+
+        The value of an option is parsed when it is first read, which raises `QueryEvalError` if it is invalid.
+        """
         from pytest_queryeval.runs.options import RunOptions
 
         return RunOptions(

@@ -72,8 +72,8 @@ def evaluate_cases(
     than that beyond the current case. An executor runs and scores queries.
 
     A case whose gold, source or predictor fails, or that kills several workers, is yielded with the outcome `error`.
-    Raises `ExecutorBroken` if the executor no longer works, and `QueryEvalError` for metrics that workers cannot
-    measure. `tell` is called with a line if a worker dies.
+    Raises `ExecutorBroken` if the executor no longer works, and `QueryEvalError` if metrics measure times, which
+    workers would distort. `tell` is called with a line if a worker dies.
     """
     to_run = [named_case for named_case in cases if named_case.case.skip is None]
     if executor is not None and (conflict := timing_conflict((named_case.case for named_case in to_run), "executor")):

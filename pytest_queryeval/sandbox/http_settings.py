@@ -52,7 +52,11 @@ def suggested_url(value: Any) -> str:
 
 
 def _suggested_or_found(value: Any) -> str:
-    """Return the end of a message: the URL that may be meant, otherwise the value that was found."""
+    """Return the end of an error message: the suggested URL, otherwise the value that was found.
+
+    The value is shown without its query string, its fragment and credentials. Return an empty text for a value that is
+    not a text or contains `@`, which may be part of a password.
+    """
     if not isinstance(value, str) or "@" in value:
         return ""
     path = re.split("[?#]", value, maxsplit=1)[0]

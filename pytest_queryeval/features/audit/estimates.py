@@ -149,7 +149,10 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCases:
-    """The cases of an audit, and the joint judgements of all reviewers on the drawn answers."""
+    """The cases of an audit, with the reviewers' joint judgements on the drawn answers, as a basis for estimates.
+
+    A system is named by its index in the answers of a case. Answers whose `is_right` is known need no judgement.
+    """
 
     cases: Mapping[str, AnsweredCase]
     strata: Mapping[str, Sequence[str]]

@@ -76,7 +76,10 @@ def estimate_count(count: Count, tails: Tails = LONE_TAILS) -> Estimate:
 
 @lru_cache(maxsize=_CACHED_LIMITS)
 def _upper_limit(size: int, judged: int, hits: int, tails: Tails) -> int:
-    """Return the greatest number K of cases with the property for which so few hits are not too unlikely.
+    """Return the upper confidence limit for the number K of cases in a stratum that have a property.
+
+    `size` is the number of cases in the stratum, `judged` (at least 1) those drawn, and `hits` those drawn that have
+    the property. The limit is the greatest K for which the lower tail of the hits exceeds its level.
 
     The tail P(X < hits) + (1 - w) P(X = hits) of the hypergeometric distribution has to exceed 0.025. With w = 0 that
     is the exact limit (Wright, "Exact Confidence Bounds when Sampling from Small Finite Universes", 1991). With w = 1/2

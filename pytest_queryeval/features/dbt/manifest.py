@@ -277,7 +277,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of a regular file; empty if it cannot be read."""
+    """Return the content of a regular file; empty if it cannot be read or is larger than MAX_BYTES."""
     try:
         return file_at(path).data(MAX_BYTES)
     except CaseError:

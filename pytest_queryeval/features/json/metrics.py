@@ -82,8 +82,8 @@ def path_f1(gold: JsonAnswer, predicted: JsonAnswer, *, policy: Policy = DEFAULT
     way, or allow extra keys, whose pairs do not count. Scalars are compared as in `json_equal`.
 
     An empty object or list counts as a scalar, so that every answer has a pair. An answer that is a scalar has one
-    pair, with the empty path. In [0, 1]. If lists are too long to find their best alignment, the score may be too low,
-    and a note says so.
+    pair, with the empty path. The score is from 0 to 1. If lists are too long to find their best alignment, the score
+    may be too low, and a note says so.
 
     >>> path_f1(JsonAnswer({"a": {"b": 1, "c": [2, 3]}}), JsonAnswer({"a": {"b": 1, "c": [2]}}))
     0.8
@@ -242,7 +242,7 @@ def structural_similarity(
 
     |common keys| / (|gold's keys| + beta·|extra keys|), with 0 < beta ≤ 1. The score is 1 if neither side has keys.
     Only the keys of the outermost object count, or of the object that `at`, a JSONPath or a JSON pointer, selects. The
-    score is None if gold has no object there, and 0 if predicted has none, both with a note. In [0, 1].
+    score is None if gold has no object there, and 0 if predicted has none, both with a note. Scores are from 0 to 1.
 
     With `depth` all, paths count instead of keys, to objects and lists as well as to scalars. Items of lists have their
     index in the path. With `lists` set, all items of a list share one path, so that neither their order nor repeated
@@ -320,7 +320,7 @@ def overall_similarity(
     """Return alpha·StrSS + (1 - alpha)·SemSS, with 0 ≤ alpha ≤ 1.
 
     StrSS is `structural_similarity`, SemSS `semantic_similarity`, with the same options. Answers without a score there,
-    or with the score 0, have it here too. Two empty objects score alpha. In [0, 1].
+    or with the score 0, have it here too. Two empty objects score alpha. Scores are from 0 to 1.
 
     Source: the overall JSON similarity score of arXiv 2409.16220, with alpha 0.5.
 

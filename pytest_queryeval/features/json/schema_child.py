@@ -276,7 +276,7 @@ def violations(validator: Any, answer: Any) -> list[tuple[tuple[str | int, ...],
 
 
 class Driver(driver.Driver):
-    """Checks answers against schemas; it keeps the last schemas compiled.
+    """Checks answers against schemas; it caches the most recently used compiled schemas.
 
     `settings` of a request have `schema` and `answer`, both marshalled. The schema is its document and a mapping of the
     documents that it refers to.

@@ -276,7 +276,8 @@ def _merge_environment(environments: list[Environment], environment: Environment
 def _requested_paths(reports: Sequence[Report]) -> RequestedPaths:
     """Return the requested paths of the merged run: those of all parts if they are equal, else their common folder.
 
-    Only patterns that all parts ignored are ignored.
+    Paths in another order are not equal. The folder is "." if the paths share no other one. Only patterns that all
+    parts ignored are ignored.
     """
     first, *further_requests = (report["requested_paths"] for report in reports)
     paths = first["paths"]

@@ -99,9 +99,13 @@ class RankedAnswer(TypedDict):
     """An answer to a case, and the systems that give it."""
 
     systems: list[str]
+    """Empty if only gold has this answer."""
     is_gold: bool
     query: str | None
-    """The first query with this answer; None for a stated answer, and for systems that abstain."""
+    """The gold query if `is_gold`, else the first query with this answer.
+
+    None for a stated answer, and for systems that abstain.
+    """
 
 
 class RankedCaseReport(TypedDict):

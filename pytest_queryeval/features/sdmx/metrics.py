@@ -27,8 +27,8 @@ def dataset_precision(gold: Selection, predicted: Selection) -> float:
     """Return the share of selected datasets that gold has.
 
     Ids are compared exactly, except that gold's `A:B` stands for all its versions, such as `A:B(9.0.0)`, which count
-    once; an id of gold with a version stands for that version only. 0 if gold has datasets and none is selected; if
-    gold has none, 0 if any is selected, else 1. In [0, 1].
+    once; an id of gold with a version stands for that version only. The score is from 0 to 1. It is 1 if neither answer
+    has datasets, and 0 if only one has.
 
     >>> from pytest_queryeval.core.table import DatasetSelection
     >>> def selected(*ids):
@@ -43,7 +43,7 @@ def dataset_precision(gold: Selection, predicted: Selection) -> float:
 def dataset_recall(gold: Selection, predicted: Selection) -> float:
     """Return the share of gold's datasets that are selected, ids compared as in `dataset_precision`.
 
-    The value is 1 without datasets in gold. In [0, 1].
+    The score is from 0 to 1. It is 1 if gold has no datasets, whatever is selected.
     """
     return dataset_ratios(gold, predicted).recall
 
@@ -57,9 +57,9 @@ def macro_precision(
     Terms are matched as in `match_terms`, by dimension, whatever their datasets. With `by_dataset`, each dataset has
     dimensions of its own, and gold's `A:B` is also predicted's `A:B(9.0.0)`. A dimension that only gold or only
     predicted has counts as precision 0; `macro="target"` leaves dimensions that only predicted has out of the mean. If
-    gold has no terms, the value is 0 if any are selected, else 1. In [0, 1]. `details.dimensions` has the terms and
-    figures of each dimension, `details.indicator_selection` has them as text. A note says if terms only match across
-    datasets. Source: StatGPT's evaluation of data queries, with values for its undefined ratios.
+    gold has no terms, the value is 0 if any are selected, else 1. The value is from 0 to 1. `details.dimensions` has
+    the terms and figures of each dimension, `details.indicator_selection` has them as text. A note says if terms only
+    match across datasets. Source: StatGPT's evaluation of data queries, with values for its undefined ratios.
 
     >>> from pytest_queryeval.core.table import DatasetSelection, DimensionSelection, Term
     >>> def selected(*ids):
@@ -77,8 +77,8 @@ def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = Fa
     """Return the share of gold's terms that are selected, as the mean over gold's dimensions.
 
     Terms are matched as in `macro_precision`. `macro` changes nothing, because a dimension that gold lacks has no
-    recall; it is accepted so that the three metrics can have the same options. The value is 1 if gold has no terms. In
-    [0, 1].
+    recall; it is accepted so that the three metrics can have the same options. The value is from 0 to 1. It is 1 if
+    gold has no terms, whatever is selected.
     """
     ratios, details = _score(gold, predicted, by_dataset, macro)
     return Score(value=ratios.recall, details=details)
@@ -86,7 +86,7 @@ def macro_recall(gold: Selection, predicted: Selection, *, by_dataset: bool = Fa
 
 @metric(answers=Selection, check=check_options)
 def macro_f1(gold: Selection, predicted: Selection, *, by_dataset: bool = False, macro: Macro = "union") -> Score:
-    """Return 2·p·r / (p + r) of `macro_precision` p and `macro_recall` r; 0 if both are 0. In [0, 1]."""
+    """Return 2·p·r / (p + r) of `macro_precision` p and `macro_recall` r; 0 if both are 0."""
     ratios, details = _score(gold, predicted, by_dataset, macro)
     return Score(value=ratios.f1, details=details)
 
@@ -118,7 +118,7 @@ def precision(gold: Selection, predicted: Selection, *, dimension: str, by_datas
 
     Terms are matched as in `macro_precision`. With `by_dataset`, the dimension is named `DATASET|DIMENSION`, with
     gold's id of the dataset. The value is 0 if only one side has terms of the dimension; it is None, with a note, if
-    neither side has any. In [0, 1].
+    neither side has any. Values are from 0 to 1.
     """
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
     matched_terms = dimensions.get(dimension)
@@ -129,7 +129,8 @@ def precision(gold: Selection, predicted: Selection, *, dimension: str, by_datas
 def recall(gold: Selection, predicted: Selection, *, dimension: str, by_dataset: bool = False) -> Score:
     """Return the share of gold's terms of the dimension that are selected, as `precision`.
 
-    The value is 0 if nothing is selected; it is None, with a note, if gold has no terms of the dimension. In [0, 1].
+    The value is 0 if nothing is selected; it is None, with a note, if gold has no terms of the dimension. Values
+    are from 0 to 1.
     """
     dimensions = match_dimensions(gold, predicted, by_dataset=by_dataset)
     matched_terms = dimensions.get(dimension)

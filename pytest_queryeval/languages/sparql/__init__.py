@@ -212,7 +212,11 @@ def _unclosed_bracket(query: QueryOutline) -> Mistake | None:
 
 
 def _placed(mistake: Mistake, text: str, added: int = 0) -> str:
-    """Return a mistake with its line and column in the text of the user, which lacks the first `added` characters."""
+    """Return the message of a mistake with its place in the user's query: `line 1, column 5 of the query: problem`.
+
+    `text` is the query that was run. Its first `added` characters were put before the user's query; a mistake among
+    them is placed at the first character of the user's query.
+    """
     own_text, start = text[added:], max(mistake.start - added, 0)
     line, line_start = own_text.count("\n", 0, start) + 1, own_text.rfind("\n", 0, start) + 1
     return f"{_line_and_column(line, start - line_start + 1)}: {mistake.problem}"

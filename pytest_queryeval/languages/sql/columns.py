@@ -110,7 +110,10 @@ class Names:
         return None if self.outer is None else self.outer.find_known(name)
 
     def _find_unknown(self, aliases: Collection[str]) -> tuple[Names, str] | None:
-        """Return the nearest item of FROM whose columns are not known, if it is the only such item there; else None."""
+        """Return the nearest item of FROM whose columns are not known; None if the same FROM has another such item.
+
+        None also if the columns of all items are known.
+        """
         unknown = [alias for alias in self._unknown if alias in aliases]
         if unknown or self.outer is None:
             return (self, unknown[0]) if len(unknown) == 1 else None

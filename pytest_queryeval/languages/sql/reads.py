@@ -461,7 +461,7 @@ class _Reader:
     def _function(self, node: exp.Expr, scope: _Scope) -> None:
         """Record a table function as read, and read its arguments.
 
-        A function that only takes a value apart, such as UNNEST, is not recorded.
+        A function that only expands a value into rows, such as UNNEST, is not recorded.
         """
         if not isinstance(node, _UNNESTING):
             start = node.meta.get("start")

@@ -1,6 +1,6 @@
-"""The choices of a SQL query in the form in which sort keys decide them; the query itself has only some of them so.
+"""Rewrites a SQL query so that sort keys can decide all choices of the database, not only some of them.
 
-Windows have their clauses, and DISTINCT ON its ORDER BY. LIMIT reads rows that may be sorted by any column. Values that
+Windows get their clauses, and DISTINCT ON its ORDER BY. LIMIT reads rows that may be sorted by any column. Values that
 SQLite takes from any row of a group are taken from the first row that row_number() counts.
 """
 
@@ -57,7 +57,10 @@ def sortable_choices(tree: exp.Query, dialect: str, tables: Mapping[str, tuple[s
 
 
 def ordered(key: exp.Expr, *, is_descending: bool = False) -> exp.Ordered:
-    """Return a sort key with this expression, which may not be part of another tree."""
+    """Return a sort key for an expression; NULLs sort last in every dialect and direction.
+
+    The key takes over the expression without copying it, so the expression must have no parent.
+    """
     return exp.Ordered(this=key, desc=is_descending)
 
 

@@ -120,7 +120,10 @@ class ClauseEdits:
             self._add_whole_clause(first_edit, "FROM", predicted, gold, ("from_", "joins"), renaming)
 
     def _joins(self, predicted: exp.Select, gold: exp.Select) -> None:
-        """Add the edits of the types and conditions of joins that both queries have."""
+        """Add the edits of the types and conditions of joins that both queries have.
+
+        Joins with the same alias are compared; if each query has exactly one join, the aliases may differ.
+        """
         joins, gold_joins = parts.joins_of(predicted), parts.joins_of(gold)
         has_plain_joins = parts.has_plain_joins(predicted) and parts.has_plain_joins(gold)
         all_keys, all_gold_keys = (sorted(map(key, parts.join_conditions(select))) for select in (predicted, gold))

@@ -385,7 +385,11 @@ def _columns_everywhere(select: exp.Select, edits: Sequence[Edit]) -> Iterator[E
 
 
 def _extremes(select: exp.Select, gold: exp.Select) -> Iterator[Edit]:
-    """Yield edits between `= (SELECT max(…))` and the first row in an order, in either direction."""
+    """Yield edits between two ways of asking for an extreme row, if only one of the queries has LIMIT.
+
+    A condition such as `x = (SELECT max(x) …)` is replaced by `ORDER BY x LIMIT 1`, or the reverse. If only gold has
+    LIMIT, a selected `max(x)` is also replaced by `x` with gold's ORDER BY and LIMIT.
+    """
     take_first = copy_step(select, gold, *_FIRST)
     if gold.args.get("limit") and not select.args.get("limit"):
         first = _arguments(gold, _FIRST)

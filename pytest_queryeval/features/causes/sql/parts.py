@@ -235,7 +235,10 @@ def has_plain_joins(select: exp.Expr) -> bool:
 
 
 def join_condition(join: exp.Expr) -> exp.Expr | None:
-    """Return the condition of a join, or the columns in USING as a tuple; None if there is neither."""
+    """Return the ON condition of a join, or a tuple of copies of its USING columns; None if the join has neither.
+
+    `ON TRUE` and `ON FALSE` also give None, because sqlglot adds a constant to a join without a condition.
+    """
     on, using = join.args.get("on"), join.args.get("using")
     if isinstance(on, exp.Boolean):  # what sqlglot adds to a join without a condition
         return None

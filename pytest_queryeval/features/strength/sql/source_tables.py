@@ -314,7 +314,7 @@ def _text_after_name(column: exp.ColumnDef, sqlite_ddl: str) -> str:
 
 
 def _unique_index(statement: exp.Create) -> tuple[str, tuple[str, ...]] | None:
-    """Return the table and the columns of CREATE UNIQUE INDEX; None for other statements.
+    """Return the table and the columns of CREATE UNIQUE INDEX, in lower case; None for other statements.
 
     Also return None for an index of expressions, of some rows (WHERE), or of a table with a schema.
     """
