@@ -346,6 +346,24 @@ def test_the_tables_of_a_run_hold_its_predictions_without_the_guard_against_form
 
 
 @pytest.mark.feature("excel")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x" * 20_000, "is only a part of the answer, which was too long for the report"),
+        ("SELECT '[redacted]'", "lacks a secret of the answer, which reports do not show"),
+    ],
+)
+@pytest.mark.parametrize("name", ["report.csv", "report.xlsx"])
+def test_an_answer_that_a_report_shows_in_part_is_no_prediction(run_files, name, text, problem):
+    run_files(run_case(1, predicted=predicted(text)))
+
+    with pytest.raises(PredictorError) as caught:
+        opened(name)
+
+    assert str(caught.value).endswith(problem)
+
+
+@pytest.mark.feature("excel")
 def test_a_question_that_the_report_of_a_run_has_in_part_is_not_compared(run_files):
     run_files(run_case(1, question="Who is [redacted]?"))
 

@@ -48,7 +48,8 @@ _SEPARATOR = re.compile(r"[ \t\r\n]*[,:]?[ \t\r\n]*")
 _SYNTAX = StrictJson(read_object=None, allow_nan=True)
 # The sheet with the cases in a workbook that a run has written; one of the plain layout has them in its first sheet.
 RUN_SHEET = "Details"
-_RUN_TRUNCATED = re.compile(r".*… \[cut: [\d,]+ characters\]|.{19999,}…", re.DOTALL)
+# A report cuts a text to 20,000 characters, wherever two queries differ; a workbook says where it cuts one.
+_RUN_TRUNCATED = re.compile(r".*… \[cut: [\d,]+ characters\]|.{20000,}", re.DOTALL)
 
 # The file or the sheet, the line or the row there, and the object on it.
 Row: TypeAlias = tuple[File, int, Mapping[str, JsonValue]]
@@ -393,13 +394,15 @@ def _run_rows(table: Table, run: RunColumns) -> Iterator[Row]:
     """Yield the predictions in a table that a run has written.
 
     Cases without a prediction are left out, and so are questions that the table shows only in part. Raises `CaseError`
-    for an answer that was cut.
+    for an answer that was cut or lost a secret.
     """
     guard = _guard(run)
     for row in table.rows():
         answer = row.text(run.answer).removeprefix(guard)
         if _RUN_TRUNCATED.fullmatch(answer):
-            raise row.problem("is only a part of the answer, which was too long for the workbook", run.answer)
+            raise row.problem("is only a part of the answer, which was too long for the report", run.answer)
+        if MARK in answer:
+            raise row.problem("lacks a secret of the answer, which reports do not show", run.answer)
         abstention: dict[str, JsonValue] = {}
         if ABSTAINED in table.places and row.text(ABSTAINED):
             reason = row.text(REASON).removeprefix(guard) if REASON in table.places else ""

@@ -69,7 +69,7 @@ def test_an_answer_that_a_workbook_holds_in_part_is_refused(text):
 
     assert str(caught.value) == (
         "report.xlsx, sheet 'Details', row 2, column 'VQL Generated':"
-        " is only a part of the answer, which was too long for the workbook"
+        " is only a part of the answer, which was too long for the report"
     )
 
 
