@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from pytest_queryeval.core.cause import NOTHING, CauseLabel, CausingEdit, SharedPatterns
 from pytest_queryeval.core.db_schema import Schema
+from pytest_queryeval.core.mappings import grouped
 from pytest_queryeval.core.model import Case, Execution, QueryOrAnswer
 from pytest_queryeval.core.table import Table
 from pytest_queryeval.evaluation.session import Session
@@ -104,7 +105,7 @@ class SqlEdits:
             texts = (self._text(side, edit.within).removeprefix(word) for side in edit.change)
             old, new = (one_line_with_end(text, MAX_CHANGE) for text in texts)
             names = self._changed([place])[1] if self._has_extra_tables else ()
-            dropped = f"; drops {', '.join(names)}, which nothing else uses" if names else ""
+            dropped = f"; drops {', '.join(dict.fromkeys(names))}, which nothing else uses" if names else ""
             change = f"{old or NOTHING} → {new or NOTHING}{dropped}{arm_of.get(id(edit.within), '')}"
             shown.append(CausingEdit(label=edit.label, clause=edit.clause, change=change))
         return shown
@@ -345,6 +346,8 @@ def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Exp
     if len(values) > 1:  # one edit for all values whose letter case is wrong
         old, new = ([edit.change[side] for edit in values] for side in (0, 1))
         yield replace(values[0], change=(old, new), steps=_steps_of(values))
+    if isinstance(predicted, exp.SetOperation):
+        yield from _edits_everywhere(clause_edits, predicted)
     for select, gold_select in clause_edits.pairs:
         edits = [edit for edit in clause_edits.edits if edit.within is select]
         yield from _clauses_together(select, gold_select, edits)
@@ -353,6 +356,20 @@ def combined_edits(clause_edits: ClauseEdits, predicted: exp.Expr, gold: exp.Exp
         yield from _unnested(select, gold_select)
     if isinstance(gold, exp.SetOperation) and isinstance(predicted, exp.Select):
         yield from _split(predicted, gold)
+
+
+def _edits_everywhere(clause_edits: ClauseEdits, predicted: exp.SetOperation) -> Iterator[Edit]:
+    """Yield one edit for the same edit in several queries of a set operation."""
+    arms = {id(arm) for arm in parts.arms(predicted)}
+    edits = [edit for edit in clause_edits.edits if id(edit.within) in arms]
+    for same_edits in grouped(((edit.label, edit.clause, _content(edit.change)), edit) for edit in edits).values():
+        if len(same_edits) > 1:
+            yield replace(same_edits[0], within=predicted, extent=Size.SEVERAL, steps=_steps_of(same_edits))
+
+
+def _content(side: Side) -> str:
+    """Return a text that is the same for sides of changes that say the same."""
+    return key(side) if isinstance(side, exp.Expr | str | None) else str([*map(_content, side)])
 
 
 def _clauses_together(select: exp.Select, gold: exp.Select, edits: Sequence[Edit]) -> Iterator[Edit]:
