@@ -53,7 +53,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name on first use: pytest imports this package at every start, also where no suite is run."""
+    """Import a public name on first use; raise `AttributeError` for any other name.
+
+    Names are not imported earlier, because pytest imports this package at every start, also where no suite is run.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     from importlib import import_module

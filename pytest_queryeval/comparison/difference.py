@@ -328,7 +328,10 @@ def _extra_columns(tables: TablePair, columns: tuple[int, ...]) -> list[str]:
 
 
 def _missing_names(gold: Sequence[str], predicted: Sequence[str]) -> list[str]:
-    """Return the names of gold's columns that predicted lacks; empty if predicted has other names instead."""
+    """Return the names of gold's columns that predicted lacks; empty if predicted has other names instead.
+
+    The letter case of names is ignored.
+    """
     left = Counter(name.casefold() for name in gold) - Counter(name.casefold() for name in predicted)
     return [name for name in gold if name.casefold() in left] if left.total() == len(gold) - len(predicted) else []
 

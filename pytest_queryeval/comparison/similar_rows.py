@@ -28,7 +28,7 @@ MEASURES = (f"{XSD}decimal", f"{XSD}double", f"{XSD}float")  # datatypes of numb
 
 
 class SimilarRows(NamedTuple):
-    """The positions of a gold row and a predicted row, and the gold columns in which they differ."""
+    """The positions of a gold row and a predicted row, and the positions of the gold columns in which they differ."""
 
     gold: int
     predicted: int
@@ -46,7 +46,7 @@ class Compare(Protocol):
 
 
 class RowPairs(NamedTuple):
-    """Pairs of rows that differ, and the gold columns that identify rows.
+    """Pairs of rows that differ, and the positions of the gold columns that identify rows.
 
     `key` is empty if rows are paired by best match.
     """

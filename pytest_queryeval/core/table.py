@@ -294,9 +294,9 @@ class Policy:
         return replace(self, columns="positional", row_order="ignore", duplicates="ignore")
 
     def by_column(self, gold: Table) -> dict[int, Policy]:
-        """Return the policies of gold's columns that have their own tolerances, by position.
+        """Return the policies of gold's columns that have their own tolerances, by position from 0.
 
-        Names ignore letter case.
+        The letter case of names is ignored. Empty if the policy has no tolerances of columns.
         """
         if not self.column_numbers:
             return {}

@@ -192,7 +192,10 @@ class SchemaTexts:
 
 
 def schema_script(schema: Schema, dialect: str) -> str:
-    """Return the CREATE TABLE statements of a schema as one script, tables in the order of their names."""
+    """Return the CREATE TABLE statements of a schema as one script.
+
+    Tables are in the order of their names, whose letter case is ignored.
+    """
     from pytest_queryeval.languages.sql.dialects import quote_in
 
     tables = schema.definitions or _definitions(schema)

@@ -109,21 +109,24 @@ class Kind(ABC):
         return answer, ""
 
     def run_note(self, query: str, source: Source) -> str:
-        """Return a note for readers on how a predicted query is run on `source`; empty for most."""
+        """Return a note for readers on how a predicted query is run on `source`; empty by default."""
         return ""
 
     def after_prose(self, answer: str, dialect: str) -> str:
-        """Return the query after prose in the answer of a model, if it can be parsed; else an empty text."""
+        """Return the query after prose in the answer of a model; empty if none can be parsed, and by default."""
         return ""
 
     def text_hint(self, query: str) -> str:
-        """Return a likely reason why the text of a query is invalid, such as prose before it; else an empty text."""
+        """Return a likely reason why the text of a query is invalid, such as prose before it.
+
+        Empty if none is found, and by default.
+        """
         return ""
 
     def name_hint(self, query: str, message: str, schema: Schema) -> str:
         """Return a hint to append to an engine's `message`, such as on a name that is not in `schema`.
 
-        Empty without one.
+        Empty if there is no hint, and by default.
         """
         return ""
 
@@ -147,67 +150,82 @@ class Kind(ABC):
         return FAILURE_LABELS[failure.kind]
 
     def difference_cause(self, gold: Answer, predicted: Answer, case: Case) -> Cause | None:
-        """Return the cause for which a predicted answer, of a kind without queries, is wrong; None if it is unknown."""
+        """Return the cause for which a predicted answer, of a kind without queries, is wrong.
+
+        None if it is unknown, and by default.
+        """
         return None
 
     def field_scores(self, gold: Answer, predicted: Answer | None, case: Case) -> Mapping[str, float]:
         """Return the share of each named part of gold that is right, from 0 to 1; none if answers have no named parts.
 
-        `predicted` is None for a failed prediction.
+        `predicted` is None for a failed prediction. There are no named parts by default.
         """
         return {}
 
     def text(self, answer: Answer) -> str | None:
-        """Return an answer as text for reports; None if it is a table."""
+        """Return an answer as text for reports; None if it is a table, and by default."""
         return None
 
     def difficulty(self, query: str, dialect: str) -> str | None:
-        """Return how hard a gold query is by a published rule for the language; None if there is none."""
+        """Return how hard a gold query is by a published rule for the language; None if there is no such rule.
+
+        None also for a query that the rule cannot read. None by default.
+        """
         return None
 
     def features(self, query: str, dialect: str) -> tuple[str, ...]:
-        """Return the features of a gold query, such as `join`, by which reports group cases; () if it is unreadable."""
+        """Return the features of a gold query, such as `join`, by which reports group cases.
+
+        () if the query cannot be read, and by default.
+        """
         return ()
 
     def order_plan(self, query: str, table: Table, case: Case) -> OrderPlan | None:
-        """Return how `query`, whose answer is `table`, orders and limits its rows; None if it does neither."""
+        """Return how `query`, whose answer is `table`, orders and limits its rows.
+
+        None if it does neither, and by default.
+        """
         return None
 
     def sort_key_query(self, query: str, table: Table, case: Case) -> TieQuery | None:
         """Return a query that also selects the sort keys of `query`, whose answer is `table`.
 
-        None without sort keys.
+        None if the query has no sort keys, and by default.
         """
         return None
 
     def open_query(self, query: str, case: Case, schema: Callable[[], Schema]) -> OpenQuery | None:
         """Return the choices of a gold query that leaves its answer open below its top level; None for any other query.
 
-        `schema` returns the tables that the query is about.
+        `schema` returns the tables that the query is about. None by default.
         """
         return None
 
     def selected_columns(self, query: str, dialect: str) -> tuple[str, ...] | None:
         """Return the columns of any answer to a query; None if its text does not name them, as with `*`.
 
-        Raise `ValueError` for a text that is not a query.
+        Raise `ValueError` for a text that is not a query. None by default.
         """
         return None
 
     def schema_use(self, query: str, case: Case, schema: Schema) -> SchemaUse:
-        """Return the names of the schema that a query uses; raise ValueError with the reason if it cannot be read."""
+        """Return the names of the schema that a query uses; raise ValueError with the reason if it cannot be read.
+
+        Raise ValueError by default.
+        """
         raise ValueError(f"queries of the kind '{self.name}' use no schema")
 
     def reads_no_data(self, query: str, dialect: str) -> bool:
-        """Return whether a query is known to read nothing of its source."""
+        """Return whether a query is known to read nothing of its source; false by default."""
         return False
 
     def reads_clock(self, query: str, dialect: str) -> str:
-        """Return the part of a query that reads the current date or time; empty if none is known to do so."""
+        """Return the part of a query that reads the current date or time; empty if none is known, and by default."""
         return ""
 
     def random_part(self, query: str, dialect: str) -> str:
-        """Return the part of a query that gives another value each time; empty if none is known to do so."""
+        """Return the part of a query that gives another value each time; empty if none is known, and by default."""
         return ""
 
     def without_data(self, query: str, dialect: str) -> str | None:

@@ -71,7 +71,10 @@ class QueryLanguage(Kind):
         return not self.read_problem(query, dialect)
 
     def read_problem(self, query: str, dialect: str) -> str:
-        """Return why and where a query cannot be read, so that it has no mutants; empty if it can be read."""
+        """Return why and where a query cannot be read, so that it has no mutants.
+
+        Empty if it can be read, and by default.
+        """
         return ""
 
     def difference(self, gold: Answer, predicted: Answer, case: Case, *, limit: int) -> DifferenceReport[Row] | None:

@@ -224,7 +224,10 @@ class RunOptions(OptionValues):
 
     @cached_property
     def sample_and_seed(self) -> tuple[int, int] | None:
-        """The number of cases to choose at random, and the seed; None without the option. Raises `QueryEvalError`."""
+        """The number of cases to choose at random, and the seed, 0 if none is named; None without the option.
+
+        Raises `QueryEvalError` for an invalid option.
+        """
         if self.sample is None:
             return None
         expected = "a number of cases from 1 on, such as 20, or with a seed, 20:7 (at most 15 digits)"
@@ -233,7 +236,10 @@ class RunOptions(OptionValues):
 
     @cached_property
     def stop_seed(self) -> int | None:
-        """The seed of the order of cases in a run that stops once its gates are decided; None for other runs."""
+        """The seed of the order of cases in a run that stops once its gates are decided; None for other runs.
+
+        0 if the option names no seed. Raises `QueryEvalError` for an invalid option.
+        """
         if self.stop is None or self.stop == "off":
             return None
         expected = "decided, decided:SEED with a whole number of at most 15 digits, or off"
@@ -247,7 +253,10 @@ class RunOptions(OptionValues):
 
     @cached_property
     def spend_name_and_limit(self) -> tuple[str, float] | None:
-        """The name of the number that the run limits, and its limit; None without a limit. Raises `QueryEvalError`."""
+        """The name of the number that the run limits, and its limit; None without a limit.
+
+        Raises `QueryEvalError` for an invalid option.
+        """
         if not self.spend or self.spend == ["off"]:
             return None
         if len(self.spend) > 1:
@@ -285,7 +294,8 @@ class RunOptions(OptionValues):
     def baseline_report(self) -> Report | None:
         """The report to compare with; None without the option.
 
-        Read it before this run writes its own report, which may replace the file.
+        The file is read at the first access, which has to come before this run writes its own report: that may replace
+        the file. Raises `QueryEvalError` if the file is no report.
         """
         if self.baseline_path is None:
             return None

@@ -231,7 +231,8 @@ class RetryingRequest:
     def _follow(self, request: requests.Request) -> tuple[Mapping[str, str], bytes]:
         """Send a request, follow redirects, and return headers and body of the answer.
 
-        Another origin gets no credentials, no headers of the settings, and no connection of the session.
+        Another origin gets no credentials, no headers of the settings, and no connection of the session. Raise `Fault`
+        if the policy forbids another origin, and after REDIRECTS redirects.
         """
         url = request.url
         for _ in range(REDIRECTS + 1):

@@ -164,7 +164,7 @@ class _Repaired(NamedTuple):
     """The predicted query after some edits, which has gold's answer on the source."""
 
     numbers: Sequence[int]
-    """The numbers of the edits."""
+    """The positions of the edits among all edits, from 0."""
     query: str
     answer: Answer | None
 
@@ -217,7 +217,10 @@ class _Search:
         return next(filter(None, causes), None) or self._differences.fallback()
 
     def score(self, execution: Execution) -> float | None:
-        """Return the deciding metric's score of an execution as the prediction; 0.0 for a wrong number of rows."""
+        """Return the deciding metric's score of an execution as the prediction; None if the metric has no score.
+
+        0.0 if only gold has rows, or if duplicates count and the numbers of rows differ.
+        """
         if _row_count(execution) == 0 and _row_count(self._gold):
             return 0.0
         if self._case.settings.policy.duplicates == "count" and _row_count(execution) != _row_count(self._gold):

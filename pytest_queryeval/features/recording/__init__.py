@@ -97,7 +97,7 @@ class Recording:
         """Return the recorded answer of the source, in its present state, to the query; None if there is none.
 
         The time limit in seconds is not part of the key. A recorded timeout counts only for time limits that are not
-        longer than the recorded limit.
+        longer than the recorded limit. In a replay, `SourceError` is raised instead of returning None.
         """
         recorded = self._executions.load(self._source_keys.key(source, query=query, max_rows=max_rows))
         if recorded is None:

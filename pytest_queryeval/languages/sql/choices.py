@@ -76,7 +76,10 @@ def fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...]
 
 
 def is_sorted_by(select: exp.Query, place: int) -> bool:
-    """Return whether ORDER BY names the item at a place, from 0: by its number, its name or ALL."""
+    """Return whether ORDER BY names the selected item at `place`, from 0, by its number from 1, its name or ALL.
+
+    The letter case of names is ignored.
+    """
     order = select.args.get("order")
     names = {"all", str(place + 1), *(item.alias_or_name.lower() for item in select.selects[place : place + 1])}
     return order is not None and any(
@@ -206,7 +209,10 @@ def spelling(node: exp.Expr) -> str:
 
 
 def sorting_of(window: exp.Expr, select: exp.Query) -> frozenset[str]:
-    """Return the names of the columns by which a window partitions and sorts; aliases are replaced by columns."""
+    """Return the lower-case names of the columns by which a window partitions and sorts.
+
+    Aliases are replaced by the columns of the expressions that they name.
+    """
     clauses = window_clauses(window, select)
     aliases = aliases_of(select)
     keys = [*(clauses.args.get("partition_by") or ()), *filter(None, [clauses.args.get("order")])]
@@ -364,7 +370,7 @@ def bare_columns(select: exp.Query) -> list[exp.Expr]:
 
 
 def extremes(select: exp.Query) -> list[exp.Expr]:
-    """Return the different calls of MIN and MAX in a SELECT.
+    """Return the different calls of MIN and MAX in a SELECT; calls that differ only in letter case count once.
 
     Bare columns of SQLite come from a row with such a value.
     """

@@ -83,7 +83,7 @@ class Names:
         return None if is_column else self.aliases[name]
 
     def owners(self, name: str) -> list[str]:
-        """Return the aliases of the items that are known to have a column."""
+        """Return the aliases of the items that are known to have a column; `name` is in lower case."""
         return [alias for alias, source in self.sources.items() if name in (source.columns or ())]
 
     def find(self, table: str, name: str, joined: Collection[str] | None = None) -> tuple[Names, str] | None:
@@ -235,7 +235,8 @@ class Columns:
     def origin(self, names: Names, table: str, name: str) -> Column | None:
         """Return the table column that a name reads, directly or through queries that pass it on unchanged.
 
-        None for any other expression, and if the table's columns are not known.
+        All names are in lower case; `table` is empty for a column without the name of a table. None for any other
+        expression, and if the table's columns are not known.
         """
         visited: set[tuple[Names, str, str]] = set()
         while (names, table, name) not in visited:

@@ -846,7 +846,10 @@ def _conditions(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def _constant(node: exp.Expr) -> tuple[str, bool] | None:
-    """Return the text of a constant, and whether it is quoted text; None for any other expression."""
+    """Return the text of a constant, and whether it is quoted text; None for any other expression.
+
+    The text of a negative number has its sign; a boolean is `true` or `false`.
+    """
     match node:
         case exp.Literal():
             return str(node.this), bool(node.is_string)

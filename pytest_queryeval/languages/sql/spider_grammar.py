@@ -159,7 +159,7 @@ class Names:
         return aliases
 
     def table(self, name: str, aliases: Aliases) -> str:
-        """Return the table that a name in FROM refers to."""
+        """Return the table that a name in FROM refers to; raise `UnreadableQueryError` if the schema lacks it."""
         table = aliases.get(name, name)
         if not self._tables:
             _require_name(table)
@@ -170,7 +170,8 @@ class Names:
     def column(self, name: str, aliases: Aliases, tables: Iterable[str]) -> Column:
         """Return the table and the column that a name refers to, in a query from these tables; STAR for `*`.
 
-        Without tables in the schema, the table is the name before the dot, or "".
+        Without tables in the schema, the table is the name before the dot, or "". Raise `UnreadableQueryError` if no
+        table has the column.
         """
         if name == "*":
             return STAR

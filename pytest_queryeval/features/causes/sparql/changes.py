@@ -155,7 +155,7 @@ def defects(tree: Select) -> set[str]:
 
 
 def _outside_aggregates(expression: Expr) -> set[str]:
-    """Return the variables of an expression that are not within an aggregate."""
+    """Return the variables of an expression that are not within an aggregate; empty if the expression is one."""
     if expression.head in COUNTING:
         return set()
     inner = (_outside_aggregates(argument) for argument in expression.arguments if isinstance(argument, Expr))

@@ -180,7 +180,8 @@ def drop_sources(select: exp.Expr, *, aliases: Sequence[str]) -> None:
 def drop_leftovers(select: exp.Expr, predicted: exp.Expr, gold: exp.Expr) -> list[str]:
     """Drop tables, in place, that predicted used, gold lacks and the changed SELECT does not use; return their names.
 
-    A table is used if its columns are named outside of joins, or if it joins a table that is used.
+    A table is used if its columns are named outside of joins, or if it joins a table that is used. Nothing is dropped
+    from `SELECT *`, or if any of the queries is a set operation.
     """
     if not (isinstance(select, exp.Select) and isinstance(predicted, exp.Select) and isinstance(gold, exp.Select)):
         return []

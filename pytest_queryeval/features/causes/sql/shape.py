@@ -368,7 +368,7 @@ def _as_alternatives(gold: exp.SetOperation, predicted: exp.Select) -> exp.Selec
 
 
 def _tables_in(part: exp.Expr, select: exp.Select) -> set[str]:
-    """Return the aliases of a SELECT's tables whose columns a part of it names, including queries within the part."""
+    """Return the lower-case aliases of a SELECT's tables whose columns a part of it, with nested queries, names."""
     items = sources(select)
     columns = part.find_all(exp.Column)
     return {

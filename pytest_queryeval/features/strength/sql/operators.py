@@ -75,7 +75,10 @@ class Site(NamedTuple):
                 yield clause.this
 
     def table(self, alias: str) -> TableDefinition | None:
-        """Return the table of an alias in FROM; None for nested queries, queries of WITH and unknown tables."""
+        """Return the table of an alias in FROM; None for nested queries, queries of WITH and unknown tables.
+
+        `alias` is in lower case; raise `KeyError` if FROM has no such alias.
+        """
         node = self.names.sources[alias].node
         is_table = isinstance(node, exp.Table) and find_cte(node) is None
         return self.tables.get(node.name.lower()) if is_table else None

@@ -41,7 +41,7 @@ REPEATING = 0.3  # share of the tables that get a group of rows as large as a nu
 
 @dataclass(frozen=True, kw_only=True)
 class TableConstraints:
-    """The constraints of a table; columns are given by their indices."""
+    """The constraints of a table; columns are given by their indices in the table, from 0."""
 
     not_null: frozenset[int]
     keys: tuple[tuple[int, ...], ...]
@@ -56,7 +56,7 @@ class TableConstraints:
 
     @cached_property
     def not_null_references(self) -> frozenset[int]:
-        """The columns of foreign keys that may not be NULL."""
+        """The indices of columns of foreign keys that may not be NULL."""
         return self.not_null.intersection(at for columns, _, _ in self.references for at in columns)
 
 
