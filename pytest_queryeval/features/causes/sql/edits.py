@@ -199,7 +199,7 @@ class SqlEdits:
         if not isinstance(side, exp.Expr):
             between = ", " if isinstance(side, tuple) else " "
             return between.join(filter(None, (self._text(part, within).strip(" ,") for part in side)))
-        copied_side, name = side.copy(), parts.only_table(within)
+        copied_side, name = side.copy(), parts.only_table(parts.arms(within)[0])
         changes.drop_table_names(copied_side)
         for column in copied_side.find_all(exp.Column) if name else ():
             if column.table.lower() == name and column.find_ancestor(exp.Select) is None:
