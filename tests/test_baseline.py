@@ -307,9 +307,9 @@ def test_the_rise_of_a_cost_that_is_detected_has_no_bound_and_the_drop_of_a_scor
 def changed_case(number, fields):
     """A case with these fields, which may be those of its fingerprint."""
     fields = dict(fields)
-    names = {name: name for name in (*FINGERPRINT, "gold_answers", "definitions", "expect") if name != "source"} | {
-        "state": "source"
-    }
+    names = {
+        name: name for name in (*FINGERPRINT, "gold_answers", "definitions", "expect", "xfail") if name != "source"
+    } | {"state": "source"}
     asked = {names[name]: fields.pop(name) for name in list(fields) if name in names}
     if review := fields.pop("review", None):
         fields["review"] = {"decision": review, "reviewers": ["a"], "notes": []}

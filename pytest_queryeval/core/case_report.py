@@ -405,6 +405,8 @@ class CaseFingerprint(TypedDict):
     metrics: list[str]
     thresholds: dict[str, Limits]
     on_miss: Literal["fail", "xfail"]
+    xfail: NotRequired[bool]
+    """Whether the suite marks the case `xfail`; present if it does."""
     trials: int | StoppingTrials
     trials_rule: TrialsRule
     golds: str
@@ -501,6 +503,7 @@ class CaseReport(ScoresReport):
     """Present if the case is the turn of a conversation about queries."""
     evidence: str
     outcome: Outcome
+    """It is `xpassed` under a strict xfail mark as well, which fails the run: only then it has a message."""
     reruns: NotRequired[int]
     """How many times another plugin ran the case again after a failure; the last run counts. Present if it did."""
     joint_scores: NotRequired[dict[str, float | None]]
@@ -532,3 +535,8 @@ class CaseReport(ScoresReport):
     """How many other paths gold has; present if there are any."""
     unreviewed: NotRequired[UnreviewedReport]
     """Present if that decision changes what the case is scored by."""
+
+
+def is_strict_xpass(case: CaseReport) -> bool:
+    """Return whether the case fails the run because it passed under a strict xfail mark."""
+    return case["outcome"] == "xpassed" and bool(case["message"])

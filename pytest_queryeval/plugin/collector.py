@@ -91,8 +91,12 @@ class ReportCollector:
         A result without `queryeval` is made for a failed teardown and for a crashed worker.
         """
         if result := getattr(report, "queryeval", None):
+            from pytest_queryeval.core.case_report import is_strict_xpass
+
             earlier_run = self.cases.get(report.nodeid)
-            if earlier_run is not None and earlier_run["outcome"] in ("failed", "error"):
+            if earlier_run is not None and (
+                earlier_run["outcome"] in ("failed", "error") or is_strict_xpass(earlier_run)
+            ):
                 result["reruns"] = earlier_run.get("reruns", 0) + 1
             self.keep(report.nodeid, result)
             del report.queryeval  # pytest keeps its reports until the end of the run

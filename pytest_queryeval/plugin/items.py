@@ -30,6 +30,7 @@ from pytest_queryeval.text.redaction import redact
 
 PROPERTY = "queryeval."
 EMPTY_GOLD = "the gold answer has no rows, so any query that returns nothing passes"
+STRICT_XPASS = "[XPASS(strict)]"  # as pytest reports it
 IDLE_GOLD = "the gold query changes and returns nothing, so any statement that does neither passes"
 
 
@@ -237,7 +238,9 @@ class CaseItem(pytest.Item):
     def _outcome(self, report: pytest.TestReport) -> Outcome:
         if report.when == "setup":
             return "not_run" if self.is_left_out else "skipped" if report.skipped else "error"
-        if report.failed:  # also a case that passed under a strict xfail
+        if _strict_reason(report) is not None:
+            return "xpassed"
+        if report.failed:
             return "failed"
         if report.skipped and self.case.withdrawal:
             return "skipped"
@@ -246,10 +249,19 @@ class CaseItem(pytest.Item):
         return "xpassed" if hasattr(report, "wasxfail") else "passed"
 
 
+def _strict_reason(report: pytest.TestReport) -> str | None:
+    """Return the reason of the strict xfail mark that fails a test which passed; None for any other test."""
+    if not isinstance(report.longrepr, str) or not report.longrepr.startswith(STRICT_XPASS):
+        return None
+    return report.longrepr.removeprefix(STRICT_XPASS).strip()
+
+
 def error_message(report: pytest.TestReport) -> str:
     """Return why a test did not pass: the reason of a skip, or the error with its traceback; empty if it passed."""
     if report.longrepr is None:
         return ""
+    if (reason := _strict_reason(report)) is not None:
+        return f"passed, though marked xfail{f' ({reason})' if reason else ''}: remove the mark"
     if isinstance(report.longrepr, tuple):
         return str(report.longrepr[2]).removeprefix("Skipped: ")
     text = report.longreprtext

@@ -52,6 +52,8 @@ def case_fingerprint(
         },
         "source": source_states.source,
     }
+    if case.xfail is not None:
+        fingerprint["xfail"] = True
     if definitions := _definitions(reviewed_case.settings.score_names):
         fingerprint["definitions"] = {**definitions}
     if case.expectations:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
-from pytest_queryeval.core.case_report import CaseReport, TrialReport
+from pytest_queryeval.core.case_report import CaseReport, TrialReport, is_strict_xpass
 from pytest_queryeval.core.errors import QueryEvalError, did_you_mean
 from pytest_queryeval.core.model import CHALLENGED_ACCURACY, CaseResult
 from pytest_queryeval.core.report import GateReport, Report
@@ -27,7 +27,7 @@ from pytest_queryeval.text.formatting import and_more, format_score, limits_text
 PASSED, FAILED, INTERRUPTED, NO_VERDICT = "PASSED", "FAILED", "INTERRUPTED", "NO VERDICT"
 COLOURS = {PASSED: "green", FAILED: "red", INTERRUPTED: "red", NO_VERDICT: "yellow"}
 MAX_CHANGES = 3  # besides the system, in the verdict
-FAULTS = ("error", "failed", "missed")
+FAULTS = ("error", "failed", "missed", "xpassed")  # an xpassed case only under a strict xfail mark
 DROP_DIGITS = 6  # that tell drops of scores apart
 Quote: TypeAlias = Callable[[str], str]
 LINE_CHARACTERS = 160
@@ -132,7 +132,7 @@ def worst_first(report: Report) -> Sequence[CaseReport]:
 
     A reason is the first label of a cause, else the first line of a message. In a turn, the reason that increased most
     comes first, or without a baseline the most frequent. Of the same reason, regressions come first, then errors,
-    failed, missed. Metrics of which lower scores are better do not count.
+    failed, missed, and strict xfail marks to remove. Metrics of which lower scores are better do not count.
     """
     return select(report["cases"], _worst_places(report))
 
@@ -189,7 +189,7 @@ def _worst_places(report: Report) -> list[int]:
             place,
         )
         for place, case in enumerate(report["cases"])
-        if case["outcome"] in FAULTS
+        if case["outcome"] in FAULTS and (case["outcome"] != "xpassed" or is_strict_xpass(case))
     )
     frequencies = Counter(reason for _, reason, *_ in ranked_cases)
     turns: Counter[tuple[object, str]] = Counter()
@@ -354,7 +354,8 @@ def changes_text(report: Report, quoted: Quote) -> str:
 def _faults(report: Report, quoted: Quote) -> Iterator[str]:
     """Yield the reasons that make the run fail, the most serious first.
 
-    They are unreadable files, errors, failures, missed gates, and a baseline without common cases.
+    They are unreadable files, errors, failures, cases that passed under a strict xfail mark, missed gates, and a
+    baseline without common cases.
     """
     totals = report["totals"]
     if unreadable := report["unreadable_files"]:
@@ -363,6 +364,8 @@ def _faults(report: Report, quoted: Quote) -> Iterator[str]:
         yield f"{pluralize(totals['errors'], 'case')} in error"
     if totals["failed"]:
         yield f"{pluralize(totals['failed'], 'case')} failed"
+    if strict := sum(map(is_strict_xpass, report["cases"])) if totals["xpassed"] else 0:
+        yield f"{pluralize(strict, 'case')} passed despite a strict xfail mark"
     if missed := [gate for gate in report["gates"] if gate["ok"] is False]:
         yield f"gate missed: {_first_of(missed, quoted)}"
     if (baseline := report.get("baseline")) and is_foreign(baseline):

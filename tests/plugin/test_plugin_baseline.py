@@ -235,3 +235,20 @@ def test_golds_whose_answers_changed_with_the_data_are_told_apart_from_changes_o
     digests = {case["id"]: case["fingerprint"]["gold_answers"] for case in run.report["cases"]}
     assert digests["failed"] is None
     assert len({*digests.values()}) == 4
+
+
+def test_a_strict_xfail_mark_hides_no_fix_and_is_no_news(suite, earlier, run_and_parse):
+    strict = ("-o", "xfail_strict=true")
+    suite(case("good"), case("known", WRONG, xfail="hard"))
+    earlier(*strict)
+    suite(case("good"), case("known", xfail="hard"))
+
+    fixed = run_and_parse(BASELINE, *strict)
+    earlier(*strict)
+    suite(case("good"), case("known", WRONG, xfail="hard"))
+    broken = run_and_parse(BASELINE, *strict)
+
+    assert fixed.report["baseline"]["fixes"] == broken.report["baseline"]["regressions"] == ["a.queryeval.yaml::known"]
+    assert (changes(fixed), changes(broken)) == ({}, {})
+    assert "queryeval: FAILED: 1 case passed despite a strict xfail mark" in fixed.text
+    assert "queryeval: PASSED" in broken.text

@@ -283,7 +283,7 @@ def test_differences_are_coloured_in_the_terminal_and_nowhere_else(project):
     [
         ("--runxfail", {"miss": "failed", "known": "failed", "better": "passed"}),
         ("-p no:skipping", {"miss": "failed", "known": "failed", "better": "passed"}),
-        ("-o xfail_strict=true", {"miss": "missed", "known": "xfailed", "better": "failed"}),
+        ("-o xfail_strict=true", {"miss": "missed", "known": "xfailed", "better": "xpassed"}),
     ],
 )
 def test_options_of_pytest_decide_what_expected_failures_are(suite, run_and_parse, options, outcomes):
@@ -293,7 +293,10 @@ def test_options_of_pytest_decide_what_expected_failures_are(suite, run_and_pars
 
     assert run.outcomes == outcomes
     assert f"  predicted  | {WRONG}" in run.result.outlines or outcomes["miss"] == "missed"
-    assert ("joins" in run.case("better")["message"]) == (outcomes["better"] == "failed")
+    is_strict = outcomes["better"] == "xpassed"
+    assert run.case("better")["message"] == is_strict * "passed, though marked xfail (joins): remove the mark"
+    assert ("1 case passed despite a strict xfail mark" in run.text) == is_strict
+    assert run.result.ret == pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.mark.feature("causes")

@@ -32,7 +32,7 @@ MAX_ERRORS = 10  # GitHub shows no more errors of a step
 TITLE_CHARACTERS = 120
 MESSAGE_CHARACTERS = 500
 DESCRIPTION_CHARACTERS = 300
-SEVERITIES: Mapping[Outcome, str] = {"error": "critical", "failed": "major", "missed": "minor"}
+SEVERITIES: Mapping[Outcome, str] = {"error": "critical", "failed": "major", "missed": "minor", "xpassed": "major"}
 
 
 def step_summary_file() -> Path:

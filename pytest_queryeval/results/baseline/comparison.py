@@ -149,9 +149,11 @@ def _is_newly_expected(old: CaseReport, new: CaseReport) -> bool:
 
 
 def _is_marked(case: CaseReport) -> bool:
-    """Return whether the outcome shows that a marker, and not `on_miss`, expects the case to fail."""
-    on_miss = None if case["fingerprint"] is None else case["fingerprint"]["on_miss"]
-    return case["outcome"] in ("xfailed", "xpassed") or (case["outcome"] == "missed" and on_miss == "fail")
+    """Return whether the suite or the outcome shows that a mark, and not `on_miss`, expects the case to fail."""
+    fingerprint = case["fingerprint"]
+    on_miss, is_marked = (None, False) if fingerprint is None else (fingerprint["on_miss"], "xfail" in fingerprint)
+    has_mark_outcome = case["outcome"] in ("xfailed", "xpassed") or (case["outcome"] == "missed" and on_miss == "fail")
+    return is_marked or has_mark_outcome
 
 
 def _lowered(old: CaseReport, new: CaseReport) -> list[str]:
