@@ -315,7 +315,8 @@ def _trials(result: CaseResult) -> list[TrialReport]:
 def _query(execution: Execution, case: Case, other: Execution | None = None) -> str | None:
     """Return the text of a query, or of an answer that is no table; None if there is no text.
 
-    A long query is shortened, to where it differs from the `other` query if there is one.
+    A long query is shortened, to where it differs from the `other` query if there is one. None also for failures whose
+    kind is in TEXTLESS_FAILURES.
     """
     query = execution.query
     if execution.error is not None and execution.error.kind in TEXTLESS_FAILURES:

@@ -303,7 +303,10 @@ def _summary_row(report: Report, name: str, member: GroupReport | Report) -> lis
 
 
 def _mean(column: PublishedColumn, report: Report, member: GroupReport | Report) -> float | None:
-    """Return the mean of the metric that a column shows, in the unit of the column; None if there is no such metric."""
+    """Return the mean of the metric that a column shows, in the unit of the column.
+
+    None if there is no such metric, or no case has a score of it.
+    """
     statistics = _statistics_of(column, report, member)
     if statistics is None:
         return None

@@ -242,6 +242,7 @@ def smallest_edit(gold: AnswerGroup, group: AnswerGroup, session: Session) -> Ca
     """Return the fewest edits of gold's query after which it gives the answer of a group; None if none are found.
 
     The search is that for the cause of a wrong answer, with a query of the group as gold and gold as the prediction.
+    None also if gold runs on a source of its own.
     """
     settings, kind = group.case.settings, KINDS[group.case.settings.kind]
     if gold.case.settings.gold_source is not None:  # whose queries are in another dialect

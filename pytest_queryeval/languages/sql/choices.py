@@ -54,9 +54,10 @@ def choices_in(tree: exp.Expr, dialect: str) -> list[Choice]:
 
 
 def fixed_columns(tree: exp.Query, choices: Sequence[Choice]) -> tuple[int, ...] | None:
-    """Return the output columns that no choice changes; None if choices may change which rows there are.
+    """Return the positions, from 0, of the output columns that no choice changes.
 
-    None also for `*`, DISTINCT, and choices in nested queries.
+    None if choices may change which rows there are, or are outside the selected expressions. None also for `*`,
+    DISTINCT, set operations, and choices in nested queries.
     """
     select = top_query(tree)
     if not isinstance(select, exp.Select) or select.is_star or select.args.get("distinct"):

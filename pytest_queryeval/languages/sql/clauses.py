@@ -196,7 +196,10 @@ def _text_of(text: str, tokens: Sequence[Token]) -> str:
 
 
 def place_of(key: Key, clauses: Clauses, columns: Sequence[str]) -> int | None:
-    """Return the output column of a sort key, from 0; None if it is not selected, or not known to be."""
+    """Return the position of the output column that a sort key names, from 0; None if no column is known to be it.
+
+    The letter case of names is ignored.
+    """
     if key.expression.isdigit():
         place = int(key.expression) - 1
         return place if 0 <= place < len(columns) else None

@@ -277,9 +277,9 @@ class Columns:
         return FromItem(node, columns, select)
 
     def items(self, select: exp.Select) -> list[tuple[str, exp.Expr]] | None:
-        """Return the names and expressions of the columns that a SELECT returns.
+        """Return the lower-case names and the expressions of the columns that a SELECT returns.
 
-        None if `*` stands for unknown columns.
+        None if `*` stands for unknown columns, or leaves out or replaces columns.
         """
         items: list[tuple[str, exp.Expr]] = []
         for item in select.expressions:
@@ -324,7 +324,7 @@ def linked(first: T, pairs: Collection[tuple[T, T]]) -> set[T]:
 def find_cte(table: exp.Expr) -> exp.CTE | None:
     """Return the query of WITH that a table's name refers to, in the nearest WITH that defines it.
 
-    None for a table of the database and for other nodes.
+    The letter case of names is ignored. None for a table of the database and for other nodes.
     """
     if not isinstance(table, exp.Table) or table.db or not isinstance(table.this, exp.Identifier):
         return None

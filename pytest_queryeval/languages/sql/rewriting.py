@@ -76,7 +76,7 @@ def _is_text(node: exp.Expr) -> bool:
 def with_empty_tables(tree: exp.Expr, dialect: str) -> str | None:
     """Return the query with `SELECT * FROM table WHERE 1 = 0` instead of every table.
 
-    None if it reads no table, or a function that returns rows.
+    None if it reads no table, pivots a table, or reads a function that returns rows.
 
     >>> from sqlglot import parse_one
     >>> with_empty_tables(parse_one("SELECT count(*) FROM singer AS s"), "sqlite")

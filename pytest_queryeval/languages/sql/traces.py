@@ -294,7 +294,10 @@ class Traces:
         return bool(shared & names) or any(join.method == "NATURAL" for join in joins)
 
     def _separator(self, call: exp.Expr) -> str | None:
-        """Return the text between the elements of a collection; None if it is a list."""
+        """Return the text between the elements of a collection, by default a comma; None if it is a list.
+
+        A JSON list of SQLite is a text, whose elements have commas between them.
+        """
         if isinstance(call, exp.JSONArrayAgg | exp.ArrayAgg):
             return "," if isinstance(call, exp.JSONArrayAgg) and self._dialect == "sqlite" else None
         separator = call.args.get("separator")
