@@ -25,8 +25,8 @@ def exact_set_match(
     multisets, ORDER BY as a list with directions, LIMIT by its presence, set operations arm by arm.
 
     A text that cannot be parsed scores 0. `details.exact_set_match` says why, or in which clauses the queries differ,
-    and `details.partial_match` has the components. None, with a note, if gold cannot be parsed and predicted is another
-    text. Source: Spider's exact set match (Yu et al., 2018), on any dialect of sqlglot.
+    and `details.partial_match` has the components. The score is None, with a note, if gold cannot be parsed and
+    predicted is another text. Source: Spider's exact set match (Yu et al., 2018), on any dialect of sqlglot.
 
     >>> exact_set_match("SELECT a.name FROM singer AS a WHERE age > 30", "select name from singer where 18 < age").value
     1.0
@@ -59,10 +59,10 @@ def _unreadable_gold(gold: str, dialect: str) -> Score:
 def exact_set_match_spider(gold: str, predicted: str, *, schema: Schema = NO_SCHEMA) -> Score:
     """Return the published verdict, 1 or 0, by the published grammar with all its limits.
 
-    The grammar reads a part of SQLite's SQL. A prediction outside of it scores 0, and `details.spider` says where.
-    None, with a note, if gold is outside of it, which ends a run of the published tool. `details.spider` has what the
-    table of the published tool needs: gold's hardness, and the totals of ten components. Kept for comparison with
-    papers; `exact_set_match` is the sound rule. Source: taoyds/spider, evaluation.py.
+    The grammar reads a part of SQLite's SQL. A prediction outside of it scores 0, and `details.spider` says where. The
+    score is None, with a note, if gold is outside of it, which ends a run of the published tool. `details.spider` has
+    what the table of the published tool needs: gold's hardness, and the totals of ten components. Kept for comparison
+    with papers; `exact_set_match` is the sound rule. Source: taoyds/spider, evaluation.py.
 
     >>> exact_set_match_spider("SELECT count(*) FROM singer", "SELECT count(*) AS n FROM singer").value
     0.0
@@ -99,8 +99,9 @@ def _component_metrics(name: ComponentName) -> tuple[Callable[..., float | Score
             """Return the F1, precision or recall of the items of one component.
 
             The F1 is 2 * shared / (gold's items + predicted's items), precision is shared / predicted's items, recall
-            is shared / gold's items. Without an item in the divisor, 1 if the other side has none either, else 0. None,
-            with a note, if gold cannot be parsed; 0 if nothing of predicted can be read.
+            is shared / gold's items. If the divisor is 0, the score is 1 if the other side has no items either,
+            otherwise 0. The score is None, with a note, if gold cannot be parsed, and 0 if nothing of predicted can be
+            read.
             """
             from pytest_queryeval.languages.sql.match import match_queries
 

@@ -125,9 +125,9 @@ def execution_accuracy_spider(gold: Execution, predicted: Execution) -> float:
 def test_suite_accuracy(gold: Execution, predicted: Execution, *, states: States | None) -> Score:
     """Return 1 if `execution_accuracy` is 1 on the source and on each of its variants, else 0.
 
-    None if the source has no variants, and for answers that are given without a query. The first database on which the
-    answers differ ends the comparison; a note names it unless it is the source itself. Source: the idea is that of
-    Zhong, Yu and Klein, Semantic Evaluation for Text-to-SQL with Distilled Test Suites (EMNLP 2020).
+    The score is None if the source has no variants, and for answers that are given without a query. The first database
+    on which the answers differ ends the comparison; a note names it unless it is the source itself. Source: the idea is
+    that of Zhong, Yu and Klein, Semantic Evaluation for Text-to-SQL with Distilled Test Suites (EMNLP 2020).
     """
     return _least(states, "execution_accuracy")
 
@@ -136,8 +136,8 @@ def test_suite_accuracy(gold: Execution, predicted: Execution, *, states: States
 def test_suite_accuracy_spider(gold: Execution, predicted: Execution, *, states: States | None) -> Score:
     """Return 1 if `execution_accuracy_spider` is 1 on the source and on each of its variants, else 0.
 
-    None in the cases of `test_suite_accuracy`. Source: taoyds/test-suite-sql-eval, exec_eval.py (all databases of a
-    folder).
+    The score is None when that of `test_suite_accuracy` is None. Source: taoyds/test-suite-sql-eval, exec_eval.py (all
+    databases of a folder).
     """
     return _least(states, "execution_accuracy_spider")
 

@@ -24,7 +24,7 @@ def expectations(
     """Return the share of the expectations of a case that the predicted answer meets.
 
     `rows`, `columns`, `contains` and each rule of each column are one expectation each. An answer without rows can meet
-    only `rows`. 0 if the answer is not a table. `details.expectations` says what is wrong.
+    only `rows`. The score is 0 if the answer is not a table. `details.expectations` says what is wrong.
     """
     if not isinstance(predicted.answer, Table):
         return 0.0

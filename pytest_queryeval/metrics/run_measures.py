@@ -18,8 +18,8 @@ _resource = partial(metric, answers=None, input="predictions", max_score=math.in
 def valid_query(gold: Execution, predicted: Execution) -> float:
     """Return 1 if the predicted query has any answer; 0 if it fails: it is invalid, unsafe, too slow or too large.
 
-    0 as well for an answer that breaks the JSON Schema of its case, or names something that the SDMX structure lacks,
-    and for an abstention or a missing prediction.
+    The score is also 0 for an answer that breaks the JSON Schema of its case, or names something that the SDMX
+    structure lacks, and for an abstention or a missing prediction.
     """
     return float(predicted.error is None and not predicted.violations)
 
@@ -36,8 +36,8 @@ def known_terms(predicted: Execution, prediction: Prediction, *, unknown_terms: 
 
     A note names each IRI that does not occur, with the nearest IRI that does. Parts in OPTIONAL, MINUS, NOT EXISTS and
     single arms of UNION do not have to match; of VALUES and IN, one IRI of the list has to occur. Variables, datatypes,
-    functions, graphs, and the IRIs of other filters, BIND and templates do not count. None for an answer without a
-    query, for a query that cannot be parsed, and if the source does not answer a lookup.
+    functions, graphs, and the IRIs of other filters, BIND and templates do not count. The score is None for
+    an answer without a query, for a query that cannot be parsed, and if the source does not answer a lookup.
     """
     is_invalid = predicted.error is not None and predicted.error.kind == "invalid"
     sentences = None if predicted.query is None or is_invalid else unknown_terms(predicted.query)
@@ -65,7 +65,7 @@ def execution_seconds(predicted: Execution, prediction: Prediction) -> float | S
 def metadata(predicted: Execution, prediction: Prediction, *, name: str) -> float | Score:
     """Return the number called `name` in the prediction's metadata, such as `metadata[tokens]`.
 
-    None, with a note, if none.
+    The value is None, with a note, if there is no such number, or it is not finite.
     """
     value = prediction.metadata.get(name)
     if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):

@@ -16,7 +16,7 @@ def in_scope(predicted: Execution, prediction: Prediction, *, breaches: FindBrea
     """Return 1 if all tables, columns and rows that the predicted query reads are within its case's `scope`, else 0.
 
     Notes name what is outside. A query that fails is judged by the names in it that can be resolved; a query that is
-    refused because it does more than read scores 0. None for a prediction without a query.
+    refused because it does more than read scores 0. A prediction without a query has the score None, with a note.
     """
     if not predicted.query:
         return Score(value=None, details={"notes": ["in_scope: the prediction has no query"]})
@@ -58,7 +58,7 @@ def _share(
 def table_recall(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> float | Score:
     """Return the share of the tables (SPARQL: classes) used by gold that predicted uses, too.
 
-    1 if gold uses none, 0 if predicted cannot be read. None, with a note, if gold cannot be read.
+    The score is 1 if gold uses none, 0 if predicted cannot be read, and None, with a note, if gold cannot be read.
     """
     return _share(_recall, lambda use: use.tables, gold, predicted, schema_use)
 
@@ -67,8 +67,8 @@ def table_recall(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> flo
 def table_precision(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> float | Score:
     """Return the share of the tables (SPARQL: classes) used by predicted that gold uses, too.
 
-    If predicted uses none, 1 if gold uses none either, else 0. 0 if predicted cannot be read. None, with a note, if
-    gold cannot be read.
+    If predicted uses none, the score is 1 if gold uses none either, otherwise 0. The score is 0 if predicted cannot be
+    read, and None, with a note, if gold cannot be read.
     """
     return _share(_precision, lambda use: use.tables, gold, predicted, schema_use)
 
@@ -77,7 +77,7 @@ def table_precision(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> 
 def column_recall(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> float | Score:
     """Return the share of the columns (SPARQL: predicates) used by gold that predicted uses, too.
 
-    1 if gold uses none, 0 if predicted cannot be read. None, with a note, if gold cannot be read.
+    The score is 1 if gold uses none, 0 if predicted cannot be read, and None, with a note, if gold cannot be read.
     """
     return _share(_recall, lambda use: use.columns, gold, predicted, schema_use)
 
@@ -86,7 +86,7 @@ def column_recall(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> fl
 def column_precision(gold: str, predicted: str, *, schema_use: ReadSchemaUse) -> float | Score:
     """Return the share of the columns (SPARQL: predicates) used by predicted that gold uses, too.
 
-    If predicted uses none, 1 if gold uses none either, else 0. 0 if predicted cannot be read. None, with a note, if
-    gold cannot be read.
+    If predicted uses none, the score is 1 if gold uses none either, otherwise 0. The score is 0 if predicted cannot be
+    read, and None, with a note, if gold cannot be read.
     """
     return _share(_precision, lambda use: use.columns, gold, predicted, schema_use)

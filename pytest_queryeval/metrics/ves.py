@@ -40,11 +40,11 @@ def ves(
 ) -> Score | float | None:
     """Return the square root of how many times faster than gold a right prediction is; may exceed 1.
 
-    0 unless `execution_accuracy` is 1, without any timing; None if gold or predicted is not a query. Both are run in
-    turn `iterations` times, and the ratios of their times, gold's by predicted's, are averaged as in `mean_ratio`. The
-    mean counts as 1 if its `interval` contains 1, so that noise neither gains nor costs, and it is clipped to the
-    interval, so that a few outliers do not decide it. `details.efficiency` has the ratio, its interval, what it counts
-    as, and the medians of seconds. Source: BIRD's VES (Li et al., 2023), with all rows fetched.
+    The score is 0 without any timing if `execution_accuracy` is not 1, and None if gold or predicted is not a query.
+    Both are run in turn `iterations` times, and the ratios of their times, gold's by predicted's, are averaged as in
+    `mean_ratio`. The mean counts as 1 if its `interval` contains 1, so that noise neither gains nor costs, and it is
+    clipped to the interval, so that a few outliers do not decide it. `details.efficiency` has the ratio, its interval,
+    what it counts as, and the medians of seconds. Source: BIRD's VES (Li et al., 2023), with all rows fetched.
     """
     return _score(math.sqrt, timer, iterations) if equal_tables(gold, predicted, policy) else 0.0
 
@@ -60,9 +60,9 @@ def r_ves(
 ) -> Score | float | None:
     """Return the square root of a reward for how many times faster than gold a right prediction is.
 
-    The ratio is that of `ves`. Its reward is 1.25 from 2, 1 from 1, 0.75 from 0.5, 0.5 from 0.25, else 0.25. 0 unless
-    `execution_accuracy` is 1; None if gold or predicted is not a query. At most sqrt(1.25). Source: BIRD mini-dev's
-    R-VES.
+    The ratio is that of `ves`. Its reward is 1.25 from 2, 1 from 1, 0.75 from 0.5, 0.5 from 0.25, else 0.25. The score
+    is at most sqrt(1.25). It is 0 if `execution_accuracy` is not 1, and None if gold or predicted is not a query.
+    Source: BIRD mini-dev's R-VES.
     """
     if not equal_tables(gold, predicted, policy):
         return 0.0
@@ -73,9 +73,10 @@ def r_ves(
 def r_ves_bird(gold: Table, predicted: Table, *, timer: Timer, iterations: int = ITERATIONS) -> float | None:
     """Return R-VES by the published rule: `r_ves` without regard to noise, so that gold against itself may be below 1.
 
-    0 unless `execution_accuracy_bird` is 1: the sets of rows are equal, by position and by Python equality. None if
-    gold or predicted is not a query. The published code gives 0 if all ratios are equal, as with one iteration; here
-    they count. Kept to be compared with papers. Source: bird-bench/mini_dev, evaluation_ves.py.
+    The score is 0 unless `execution_accuracy_bird` is 1: the sets of rows are equal, by position and by Python
+    equality. It is None if gold or predicted is not a query. The published code gives 0 if all ratios are equal, as
+    with one iteration; here they count. Kept to be compared with papers. Source: bird-bench/mini_dev,
+    evaluation_ves.py.
     """
     if set(gold.rows) != set(predicted.rows):
         return 0.0
