@@ -34,6 +34,14 @@ Readers: TypeAlias = Mapping[str, Reader[Any]]
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LITERALS = {"": None, "null": None, "true": True, "false": False}
+# Of numbers and seconds; another unit, such as `m`, may mean several things.
+_UNITS = {
+    "%": 0.01,
+    "ms": 0.001,
+    **dict.fromkeys(("", "s", "sec", "second", "seconds"), 1),
+    **dict.fromkeys(("min", "minute", "minutes"), 60),
+    **dict.fromkeys(("h", "hour", "hours"), 3_600),
+}
 _COLLECTION_NAMES = {"sequence": "a list", "mapping": "a mapping"}
 _ALMOST_NUMBER = re.compile(r"(?P<number>-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?) ?(?P<unit>%|[a-zA-Z]*)")
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
@@ -408,5 +416,5 @@ def _number_hint(node: Node, fits: Callable[[float], bool] = math.isfinite) -> s
     written = str(node.value).replace("_", "")
     written = written.replace(",", "" if _THOUSANDS.fullmatch(written) else ".")
     match = _ALMOST_NUMBER.fullmatch(written)
-    value = float(match["number"]) / (100 if match["unit"] == "%" else 1) if match else math.nan
+    value = float(match["number"]) * _UNITS.get(match["unit"].lower(), math.nan) if match else math.nan
     return f": write {value:.15g}" if fits(value) else ""
