@@ -90,7 +90,7 @@ def test_a_comparison_is_that_of_its_definition(before, after):
     }
     assert {
         ids([nodeid])[0]: (earlier["outcome"], earlier["query"]) for nodeid, earlier in found["earlier"].items()
-    } == {name: (before[name][0], f"SELECT '{name}'") for name in regressions + fixes}
+    } == {name: (before[name][0], f"SELECT '{name}'") for name in regressions + fixes + errors}
     counts = [Counter(label for name in common for label in own[name][2]) for own in (before, after)]
     assert found["causes"] == {
         label: {"before": counts[0][label], "after": counts[1][label]} for label in counts[0] | counts[1]

@@ -366,7 +366,7 @@ class BaselineReport(Flips):
     fields: NotRequired[dict[str, FieldChange]]
     """By path, those that changed most; present if there are any."""
     earlier: NotRequired[dict[str, EarlierCase]]
-    """The first regressions and fixes by node id, as they were in the baseline."""
+    """The first regressions, fixes and new errors by node id, as they were in the baseline."""
     earlier_scores: NotRequired[dict[str, dict[str, float]]]
     """By node id, the scores that were others in the baseline, as they were there."""
     added: NotRequired[list[str]]

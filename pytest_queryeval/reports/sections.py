@@ -20,7 +20,7 @@ from pytest_queryeval.core.report import (
 )
 from pytest_queryeval.core.steps import STEP_MEASURES
 from pytest_queryeval.reports.blocks import Block, Sentence, Table, Untrusted
-from pytest_queryeval.results.aggregation import is_accidental, reached_count, shown_interval, statistics
+from pytest_queryeval.results.aggregation import cause_labels, is_accidental, reached_count, shown_interval, statistics
 from pytest_queryeval.results.baseline import GOLD_DRIFT, NO_COMMON_CASE, is_foreign
 from pytest_queryeval.results.gates import GATE_WORDS, gate_subject, gate_value
 from pytest_queryeval.text.formatting import (
@@ -208,9 +208,9 @@ def gate_rows(report: Report) -> list[GateRow]:
 class Weakness:
     """A number of wrong answers that have a cause, or a value of a group, in common."""
 
-    group: Literal["cause", "difficulty", "kind"]
+    group: Literal["cause", "error", "difficulty", "kind"]
     value: str
-    """The label of the cause, or the value of the group; empty for answers without a known cause."""
+    """The label of the cause, or the value of the group; empty for errors, and for answers without a known cause."""
     faults: int
     total: int
     """What `faults` are compared with: the cases of the group, or of causes the most frequent one."""
@@ -224,10 +224,10 @@ def by_increase(causes: Mapping[str, CauseChange]) -> dict[str, CauseChange]:
 
 
 def increased_most(causes: Mapping[str, CauseChange]) -> tuple[str, CauseChange] | None:
-    """Return the cause that increased most since the baseline; None if none increased, or several increased equally."""
+    """Return the cause that increased most since the baseline; None if several increased equally, or none by over 1."""
     increases = [(change["after"] - change["before"], label) for label, change in by_increase(causes).items()]
     most = [label for increase, label in increases if increase == increases[0][0]]
-    return (most[0], causes[most[0]]) if len(most) == 1 and increases[0][0] > 0 else None
+    return (most[0], causes[most[0]]) if len(most) == 1 and increases[0][0] > 1 else None
 
 
 def weaknesses(report: Report) -> list[Weakness]:
@@ -258,6 +258,35 @@ def weaknesses(report: Report) -> list[Weakness]:
         if (number := count_not_passed(member["totals"]))
     ]
     return sorted(weak_groups, key=lambda weakness: -weakness.faults / weakness.total)
+
+
+def worsenings(report: Report) -> list[Weakness]:
+    """Return what got worse since the baseline, the largest increases first.
+
+    These are causes that increased or that a regression has, regressions without a known cause, and new errors.
+    """
+    baseline = report.get("baseline")
+    if baseline is None:
+        return []
+    nodeids = frozenset(baseline["regressions"])
+    regressions = [cause_labels(case) for case in report["cases"] if case["nodeid"] in nodeids]
+    labels = {label for case_labels in regressions for label in case_labels}
+    causes = {
+        label: change
+        for label, change in baseline["causes"].items()
+        if change["after"] > change["before"] or label in labels
+    }
+    unknown, errors = sum(not case_labels for case_labels in regressions), len(baseline["errors"])
+    most = max(unknown, errors, *(max(change["before"], change["after"]) for change in causes.values()))
+    rows = [
+        *(
+            Weakness(group="cause", value=label, faults=change["after"], total=most, before=change["before"])
+            for label, change in causes.items()
+        ),
+        *[Weakness(group="cause", value="", faults=unknown, total=most)] * (unknown > 0),
+        *[Weakness(group="error", value="", faults=errors, total=most)] * (errors > 0),
+    ]
+    return sorted(rows, key=lambda row: (row.before or 0) - row.faults)
 
 
 def count_not_passed(totals: Totals) -> int:

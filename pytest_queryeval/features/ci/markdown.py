@@ -148,9 +148,10 @@ def _head(report: Report) -> Iterator[str]:
         ends = shown_interval(rate)
         interval = f" (95 % interval {format_interval(ends, percent)})" if ends else ""
         change = report["baseline"]["metrics"].get(PASS_RATE) if "baseline" in report else None
-        change_text = (
-            f", {points(change['change'])} points in {pluralize(change['n'], 'case')} of the baseline" if change else ""
-        )
+        change_text = ""
+        if change:
+            before, after, cases = percent(change["before"]), percent(change["after"]), pluralize(change["n"], "case")
+            change_text = f"; {before} % → {after} % ({points(change['change'])} points) in {cases} of both runs"
         yield f"Pass rate **{percent(rate['mean'])} %**{interval}{change_text}"
 
 

@@ -34,6 +34,7 @@ from pytest_queryeval.reports.sections import (
     spider_lines,
     unknown_changes,
     weaknesses,
+    worsenings,
 )
 from pytest_queryeval.results.aggregation import TOTAL_OF, shown_interval
 from pytest_queryeval.results.aggregation import totals as totals_of
@@ -84,8 +85,7 @@ def page(report: Report) -> str:
     baseline = report.get("baseline")
     excerpt = with_worst_cases(report, CASES_LISTED)
     rate = pass_rate(report["totals"], report["groups"]["source"])
-    weak = weaknesses(report)
-    worse = [one for one in weak if one.before is not None and one.faults > one.before]
+    weak, worse = weaknesses(report), worsenings(report)
     return template(Path(__file__).parent / "report.html.jinja").render(
         report=report,
         verdict=verdict(report, line),

@@ -63,7 +63,7 @@ COMPARED: Sequence[Literal["outcome", "fingerprint", "question", "evidence", "ta
 # What depends on the machine in names of sources: the folders of an absolute path, and the port of a server.
 _FOLDERS = re.compile(r"\A((?:\w[\w+.-]*:///)?)(?:[A-Za-z]:)?[\\/](?:.*[\\/])?")
 _PORT = re.compile(r"(?<=://)([^/]*):\d+(?=/|$)")
-EARLIER_CASES = 500  # of the regressions, and of the fixes
+EARLIER_CASES = 500  # of the regressions, of the fixes, and of the new errors
 EARLIER_CHARACTERS = 4_000  # of what was predicted for one of them
 
 
@@ -329,7 +329,8 @@ def compare_reports(before: Report, after: RunResults, *, path: str) -> Baseline
     `path` is the name of the baseline; only the last part of an absolute path is kept.
     """
     difference = run_difference(before, after)
-    flipped_nodeids = dict.fromkeys((*difference.regressions[:EARLIER_CASES], *difference.fixes[:EARLIER_CASES]))
+    sides = (difference.regressions, difference.fixes, difference.errors)
+    flipped_nodeids = dict.fromkeys(nodeid for nodeids in sides for nodeid in nodeids[:EARLIER_CASES])
     earlier: dict[str, EarlierCase] = {}
     earlier_scores: defaultdict[str, dict[str, float]] = defaultdict(dict)
     unknown_cases = 0

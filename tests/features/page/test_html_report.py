@@ -398,3 +398,51 @@ def test_a_curve_has_at_most_a_hundred_points_and_ends_at_the_run():
 
     assert 90 < len(points.split()) <= 101
     assert points.split()[-1] == "299.9,100.0"
+
+
+def with_label(name, label=None, outcome="failed"):
+    """A case with an answer that is wrong for the cause with this label; None for an unknown cause."""
+    cause = {"edits": [{"label": label, "clause": "", "change": ""}], "repaired_query": None} if label else None
+    return case(id=name, nodeid=name, outcome=outcome, cause=cause)
+
+
+def test_what_got_worse_has_every_regression_and_error():
+    right = [case(id=name, nodeid=name) for name in "abcde"]
+    before = [*right, with_label("f", "wrong-value"), with_label("g"), with_label("h", "extra-column")]
+    after = [
+        with_label("a", "wrong-join-type"),
+        with_label("b", "wrong-join-type"),
+        with_label("c", "wrong-value"),
+        with_label("d"),
+        with_label("e", outcome="error"),
+        *(case(id=name, nodeid=name) for name in "fgh"),
+    ]
+
+    page = page_of(with_baseline(plain_report(*after), plain_report(*before)))
+
+    rows = "wrong join type 0 → 2 no cause found 1 in error 1 wrong value 1 → 1 │ = baseline"
+    assert f"What got worse {rows}" in page.text
+    assert "Wrong join type increased most: 0 → 2." in page.text
+    links = [link for link in page.values("href") if link.startswith("#show=") and "label=wrong" not in link]
+    assert {"#show=regressions&label=failed", "#show=new-errors"} <= {*links}
+    assert "What got worse" not in page_of(with_baseline(plain_report(*before), plain_report(*before))).text
+
+
+def test_an_increase_by_a_single_case_is_no_headline():
+    before, after = plain_report(case(id="a", nodeid="a")), plain_report(with_label("a", "wrong-value"))
+
+    assert "increased most" not in page_of(with_baseline(after, before)).text
+
+
+def test_the_change_of_the_pass_rate_has_both_rates_if_the_runs_have_other_cases():
+    before = [case(id=name, nodeid=name) for name in "ab"]
+    same = [before[0], with_label("b")]
+
+    pages = [page_of(with_baseline(plain_report(*cases), plain_report(*before))) for cases in (same, [*same, case()])]
+
+    assert "50.0 % 1 of 2 passed" in pages[0].text
+    assert "\N{MINUS SIGN}50.0 points from 100 % , no significant" in pages[0].text
+    assert "66.7 % 2 of 3 passed" in pages[1].text
+    assert (
+        "\N{MINUS SIGN}50.0 points from 100 % to 50.0 % in 2 cases of both runs, no significant change" in pages[1].text
+    )
