@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from contextlib import suppress
 from functools import cache
 from graphlib import TopologicalSorter
@@ -21,6 +22,7 @@ from yaml_tables import read_table
 
 import pytest_queryeval
 from pytest_queryeval.cli import main
+from pytest_queryeval.metrics import METRICS
 
 PACKAGE = "pytest_queryeval"
 ROOT = Path(pytest_queryeval.__file__).parent
@@ -376,6 +378,26 @@ def test_every_module_is_imported_or_registered():
     ]
 
     assert unused == ["testing"]  # for packages that add engines
+
+
+def test_every_name_of_a_module_is_used():
+    """A gate rule, an importer or a section that nobody registers would be dead without any other sign."""
+    entry_points = (ROOT.parent / "pyproject.toml").read_text(encoding="utf-8")
+    used = Counter(re.findall(r"\w+", entry_points + "".join(path.read_text("utf-8") for path in MODULES.values())))
+    defined = {
+        name
+        for module in MODULES
+        for node in tree(module).body
+        for name in (
+            [node.name]
+            if isinstance(node, ast.FunctionDef | ast.ClassDef)
+            else [it.id for it in ast.walk(node) if isinstance(it, ast.Name) and isinstance(it.ctx, ast.Store)]
+        )
+    }
+
+    assert len(defined) > 5_000
+    unused = {name for name in defined - {*METRICS.available()} if used[name] == 1}
+    assert {name for name in unused if not name.startswith("pytest_")} == set()
 
 
 def test_every_option_is_read(pytestconfig, capsys):

@@ -146,7 +146,7 @@ def test_every_format_of_import_and_export_is_documented(command, heading, capsy
     section = page_of("import").partition(f"\n{heading}\n")[2].partition("\n## ")[0]
 
     assert formats
-    assert set(formats) <= set(re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE))
+    assert set(formats) == set(re.findall(r"^\| `([\w-]+)` \|", section, re.MULTILINE))
 
 
 def test_every_outcome_and_failure_and_the_exit_statuses_of_every_command_are_documented():
