@@ -243,6 +243,8 @@ CASES = [
         side("SELECT a FROM t WHERE b > 2", ["a"], [[4]]),
     ),
     failed_case("fixed", "sql", side("SELECT 1"), side("SELECT 1"), outcome="passed", violations=[]),
+    failed_case("in_error", "sql", None, None, outcome="error", message="app.py raised TimeoutError")
+    | {"scores": {}, "violations": [], "prediction": None},
 ]
 EARLIER = {
     "regressed": {"outcome": "passed", "query": "SELECT a FROM t WHERE b > 1", "error": None, "summary": ""},
@@ -252,6 +254,7 @@ EARLIER = {
         "error": {"kind": "invalid", "message": "no such table: u"},
         "summary": "gold 4, predicted <b>2</b>",
     },
+    "in_error": {"outcome": "passed", "query": "SELECT 1", "error": None, "summary": ""},
 }
 
 
@@ -269,7 +272,7 @@ def opened(browser, written):
         "cases": counts,
         "fixes": [nodeids["fixed"]],
         "regressions": [nodeids["regressed"]],
-        "errors": [],
+        "errors": [nodeids["in_error"]],
         "metrics": {},
         "causes": {},
         "changes": [],
