@@ -312,3 +312,11 @@ def test_the_setting_says_where_causes_are_looked_for_and_the_option_goes_before
     cause = run.case("bad")["cause"]
     assert (cause is None) == (mode == "off")
     assert run.report["causes"] == ({} if mode == "off" else {"wrong-aggregate": 1})
+
+
+def test_a_case_that_passes_under_a_strict_xfail_mark_counts_its_reruns(suite, run_and_parse):
+    suite(case("better", xfail="joins"))
+
+    run = run_and_parse("-o", "xfail_strict=true", "-p", "rerunfailures", "--reruns=1")
+
+    assert (run.outcomes, run.case("better")["reruns"]) == ({"better": "xpassed"}, 1)
