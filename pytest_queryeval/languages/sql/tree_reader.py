@@ -194,7 +194,7 @@ class TreeReader:
         """Return ORDER BY; None without it.
 
         A key that is a name refers to an alias of the list first, then to a column. Directions that are the same for
-        all keys are stated once, and NULLS FIRST or LAST only if it is not the default.
+        all keys are written once, and NULLS FIRST or LAST only if it is not the default.
         """
         clause = node.args.get("order")
         if clause is None:

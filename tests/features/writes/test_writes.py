@@ -181,7 +181,7 @@ SCHEMAS = {
 }
 
 
-PAIRS = {"sqlite": 60, "duckdb": 20, "postgresql": 20}
+PAIRS = {"sqlite": 120, "duckdb": 40, "postgresql": 40}
 
 
 @contextmanager

@@ -529,8 +529,8 @@ def _filters(tree: Select, common: Sequence[Triple]) -> list[Node]:
 def hard_coded_edit(predicted: Select, gold: Select, answer: Table, lines: Lines) -> CausingEdit | None:
     """Return the edit that names the answer which a predicted query states instead of searching; None if it searches.
 
-    The answer is stated by IRIs that gold does not name: all values of a column by VALUES or BIND, or an IRI of each
-    row of gold's answer.
+    The query writes its answer as IRIs that gold does not name: all values of a column by VALUES or BIND, or an IRI
+    of each row of gold's answer.
     """
     gold_terms = {*terms(gold)}
     rows = [{f"<{cell.iri}>" for cell in row if isinstance(cell, IRI)} for row in answer.rows]

@@ -332,7 +332,7 @@ def exists_as_join(block: Block, tables: Tables) -> Block | None:
 def foreign_key_joins(block: Block, tables: Tables) -> Block | None:
     """Return a SELECT without a joined table; None if no table meets the condition.
 
-    The columns that refer to its key are used in place of that key, with tests that they are not NULL.
+    The columns that refer to its key are used instead of that key, with tests that they are not NULL.
 
     Condition: a foreign key is equated with all columns of the key that it refers to, and no other column of the table
     is used. So each row with a foreign key that is not NULL has exactly one match [2], [3].
